@@ -15,6 +15,7 @@ from itertools import count
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
+import loadwise
 from loadwise.coordinator.control import ClusterControl
 from loadwise.coordinator.errors import (
     BadRequestError,
@@ -86,7 +87,11 @@ class HttpApi:
         coordinator = self._coordinator
         match request.method, segments:
             case "GET", ("groups",):
-                return {"clock": self._clock(), "groups": [asdict(group) for group in coordinator.groups.all()]}
+                return {
+                    "clock": self._clock(),
+                    "cluster": {"bootstrap_servers": coordinator.bootstrap_servers, "version": loadwise.__version__},
+                    "groups": [asdict(group) for group in coordinator.groups.all()],
+                }
             case "GET", ("groups", group_id):
                 return asdict(coordinator.groups.get(group_id))
             case "GET", ("clock",):

@@ -23,7 +23,7 @@ def html() -> str:
 <title>loadwise coordinator</title>
 <style>{_style()}</style>
 <main>
-<header><h1>Groups</h1><span id="status" role="status">connecting</span></header>
+<header><h1>Groups</h1><span id="status" role="status">connecting</span><span id="broker"></span></header>
 <div id="groups"></div>
 <noscript>This page needs JavaScript; the same is at <a href="/groups">/groups</a> as JSON.</noscript>
 </main>

@@ -1,9 +1,10 @@
 "use strict";
-// The live page of all groups. It asks /groups every second, and remembers what it was told: a rate is the change over
-// the last seconds, and each member has a bar of its lag for every one of them.
+// The live page of all groups. It asks /groups every second and keeps two minutes of answers: rates are changes between
+// commits, and each group has a chart of its members' lags.
 
-const KEPT = 120; // seconds of history
-const RATE_OVER_MS = 15000; // longer than consumers wait between two commits
+const KEPT_MS = 120000;
+const RATE_OVER_MS = 30000; // several commits, which most consumers make every 5 seconds
+const LINES = 6; // members with a colour of their own in a chart; the others are grey
 const SVG = "http://www.w3.org/2000/svg";
 const samples = new Map(); // group id -> [{atMs, ends, committed, lag}], oldest first; maps by "topic-partition"
 const opened = new Set(); // tables that the reader has opened
@@ -39,60 +40,120 @@ const remember = (groups, nowMs) => {
     }
     const kept = samples.get(group.group_id) ?? [];
     kept.push({atMs: nowMs, ends, committed, lag});
-    samples.set(group.group_id, kept.slice(-KEPT));
+    samples.set(group.group_id, kept.filter(sample => nowMs - sample.atMs <= KEPT_MS));
   }
 };
 
-// Records in a second over the partitions, by one of the sample's maps; null until there are two samples.
+// Records in a second of one partition, by one of the sample's maps. A commit brings many records at once, so the rate is
+// that between the first change and the last one; without two of them null.
+const rateOf = (kept, key, which) => {
+  const nowMs = kept[kept.length - 1].atMs;
+  const changes = [];
+  let before = null;
+  for (const sample of kept) {
+    const value = sample[which].get(key);
+    if (typeof value !== "number") continue;
+    if (before !== null && value > before && nowMs - sample.atMs <= RATE_OVER_MS) changes.push([sample.atMs, value]);
+    before = value;
+  }
+  if (changes.length < 2) return nowMs - kept[0].atMs >= RATE_OVER_MS ? 0 : null;
+  const [firstMs, from] = changes[0], [lastMs, to] = changes[changes.length - 1];
+  // A longer pause than between these commits is part of the rate: the member may have stopped.
+  const usualMs = (lastMs - firstMs) / (changes.length - 1);
+  return (to - from) * 1000 / (Math.max(lastMs, nowMs - 2 * usualMs) - firstMs);
+};
 const rate = (groupId, partitions, which) => {
   const kept = samples.get(groupId);
-  const last = kept[kept.length - 1];
-  const first = kept.find(sample => last.atMs - sample.atMs <= RATE_OVER_MS);
-  if (first === last || last.atMs === first.atMs) return null;
-  let change = 0;
-  for (const each of partitions) {
-    const from = first[which].get(keyOf(each)), to = last[which].get(keyOf(each));
-    if (typeof from === "number" && typeof to === "number" && to > from) change += to - from;
-  }
-  return change * 1000 / (last.atMs - first.atMs);
+  const rates = partitions.map(each => rateOf(kept, keyOf(each), which)).filter(each => each !== null);
+  return rates.length ? rates.reduce((sum, each) => sum + each, 0) : null;
 };
 
-const drawing = (kind, width, height, label) => {
-  const svg = document.createElementNS(SVG, "svg");
-  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  svg.setAttribute("preserveAspectRatio", "none");
-  svg.setAttribute("class", kind);
-  svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", label);
-  return svg;
+const element = (name, attributes, text) => {
+  const node = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  if (text !== undefined) node.textContent = text;
+  return node;
 };
-const bar = (svg, x, y, width, height, kind) => {
-  const rect = document.createElementNS(SVG, "rect");
-  for (const [name, value] of Object.entries({x, y, width, height})) rect.setAttribute(name, Math.max(value, 0));
-  if (kind) rect.setAttribute("class", kind);
-  svg.append(rect);
+
+// Three round numbers up to at least the largest value.
+const ticks = most => {
+  const step = Math.pow(10, Math.floor(Math.log10(Math.max(most, 2) / 2)));
+  const round = [1, 2, 5, 10].map(each => each * step).find(each => 2 * each >= most);
+  return [0, round, 2 * round];
+};
+
+// The lag of each member over the last two minutes.
+const chart = (group, called, order) => {
+  const kept = samples.get(group.group_id), nowMs = kept[kept.length - 1].atMs;
+  const width = 720, height = 190, left = 78, right = 12, top = 22, bottom = 28;
+  const scale = ticks(Math.max(1, ...kept.flatMap(sample => [...sample.lag.values()])));
+  const x = atMs => width - right - (width - left - right) * (nowMs - atMs) / KEPT_MS;
+  const y = lag => height - bottom - (height - top - bottom) * lag / scale[2];
+  const svg = element("svg", {viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img",
+    "aria-label": `lag of each member of ${group.group_id} over the last two minutes`});
+  for (const value of scale) {
+    svg.append(element("line", {class: value ? "grid" : "axis", x1: left, x2: width - right, y1: y(value), y2: y(value)}));
+    svg.append(element("text", {x: left - 8, y: y(value) + 4, "text-anchor": "end"}, number(value)));
+  }
+  svg.append(element("text", {x: left, y: 12}, "records that wait for each member"));
+  for (const [seconds, name] of [[120, "2 min ago"], [60, "1 min ago"], [0, "now"]])
+    svg.append(element("text", {x: x(nowMs - 1000 * seconds), y: height - 8,
+      "text-anchor": seconds === 120 ? "start" : seconds ? "middle" : "end"}, name));
+  // The worst have colours, by name, so that these stay while the order changes; they are drawn last, above the others.
+  const worst = order.slice(0, LINES).sort((a, b) => called.get(a.member_id) < called.get(b.member_id) ? -1 : 1);
+  for (const member of [...order].reverse()) {
+    const rank = worst.indexOf(member);
+    const points = kept.filter(sample => sample.lag.has(member.member_id))
+      .map(sample => `${x(sample.atMs).toFixed(1)},${y(sample.lag.get(member.member_id)).toFixed(1)}`);
+    if (points.length === 1) points.push(`${width - right},${points[0].split(",")[1]}`);
+    const line = element("polyline", {class: `line ${rank < 0 ? "rest" : `c${rank}`}`, points: points.join(" ")});
+    line.append(element("title", {}, called.get(member.member_id)));
+    svg.append(line);
+  }
+  const legend = make("ul", undefined, "legend");
+  for (const [rank, member] of worst.entries()) {
+    const item = make("li");
+    item.append(make("i", undefined, `c${rank}`), called.get(member.member_id));
+    legend.append(item);
+  }
+  if (order.length > LINES) {
+    const item = make("li");
+    item.append(make("i", undefined, "rest"), `${number(order.length - LINES)} more members`);
+    legend.append(item);
+  }
+  const figure = make("div", undefined, "figure");
+  figure.append(svg, legend);
+  return figure;
+};
+
+const grid = (columns, rows) => {
+  const made = make("table");
+  const head = made.createTHead().insertRow();
+  for (const [title, kind, meaning] of columns) {
+    const cell = make("th", title, kind);
+    cell.scope = "col";
+    if (meaning) cell.title = meaning;
+    head.append(cell);
+  }
+  const body = made.createTBody();
+  for (const row of rows) {
+    const line = body.insertRow();
+    row.forEach((value, index) => {
+      const cell = make("td", undefined, columns[index][1]);
+      cell.append(value ?? "-");
+      line.append(cell);
+    });
+  }
+  const scroll = make("div", undefined, "scroll");
+  scroll.append(made);
+  return scroll;
 };
 
 const table = (name, caption, columns, rows) => {
   const details = make("details");
   details.open = opened.has(name);
   details.addEventListener("toggle", () => details.open ? opened.add(name) : opened.delete(name));
-  details.append(make("summary", caption));
-  const made = make("table");
-  const head = made.createTHead().insertRow();
-  for (const [title, kind] of columns) {
-    const cell = make("th", title, kind);
-    cell.scope = "col";
-    head.append(cell);
-  }
-  const body = made.createTBody();
-  for (const row of rows) {
-    const line = body.insertRow();
-    row.forEach((value, index) => line.append(make("td", value ?? "-", columns[index][1])));
-  }
-  const scroll = make("div", undefined, "scroll");
-  scroll.append(made);
-  details.append(scroll);
+  details.append(make("summary", caption), grid(columns, rows));
   return details;
 };
 
@@ -114,33 +175,37 @@ const owned = assignment => assignment === null ? "an assignment that is not Kaf
   Object.entries(assignment).filter(([, numbers]) => numbers.length).map(([topic, numbers]) => `${topic}: ${ranges(numbers)}`)
     .join("; ") || "nothing";
 
-const row = (group, member, name, most) => {
+// What a member can process shows only while it has had a backlog all the time; see `loadwise watch`.
+const utilisation = (group, member, arrives, processed) => {
+  const kept = samples.get(group.group_id), nowMs = kept[kept.length - 1].atMs;
+  const recent = kept.filter(sample => nowMs - sample.atMs <= RATE_OVER_MS);
+  const busy = recent.length > 2 && recent.every(sample => (sample.lag.get(member.member_id) ?? 0) > (processed ?? 0));
+  return busy && arrives !== null && processed ? arrives / processed : null;
+};
+
+const COLUMNS = [
+  ["member", "text"],
+  ["owns", "text wide"],
+  ["lag", "", "records that wait in its partitions"],
+  ["", "text", "its lag beside the largest of the group"],
+  ["arrive/s", "", "records that arrive for it in a second"],
+  ["processed/s", "", "records that it commits in a second"],
+  ["utilisation", "", "arrivals over what it can process; known while it has a backlog. Above 100 % it falls behind forever"],
+];
+
+const row = (group, member, name, lag, most) => {
   const mine = group.partitions.filter(each => each.member_id === member.member_id);
-  const lag = mine.reduce((sum, each) => sum + (each.lag ?? 0), 0);
   const arrives = rate(group.group_id, mine, "ends"), processed = rate(group.group_id, mine, "committed");
-  const kept = samples.get(group.group_id);
-  const first = kept.find(sample => kept[kept.length - 1].atMs - sample.atMs <= RATE_OVER_MS);
-  const behind = kept.length > 2 && lag > (first.lag.get(member.member_id) ?? lag) && lag > (arrives ?? 0);
-  const line = make("div", undefined, "member");
-  const who = make("div", undefined, "name");
-  who.append(make("b", name), make("small", owned(member.assignment)));
-  if (member.member_id === group.leader) who.append(make("small", "leader"));
+  const used = utilisation(group, member, arrives, processed);
+  const who = make("span", name);
   who.title = `${member.member_id} from ${member.client_host}`;
-  const numbers = make("div", undefined, "numbers");
-  numbers.append(make("b", `lag ${number(lag)}`));
-  const rates = arrives === null ? "rates follow" : `${number(arrives)}/s arrive, ${number(processed)}/s processed`;
-  numbers.append(make("small", rates));
-  const share = drawing("share", 100, 12, `lag ${number(lag)} of at most ${number(most)}`);
-  bar(share, 0, 0, 100, 12, "all");
-  bar(share, 0, 0, most ? 100 * lag / most : 0, 12, behind ? "behind" : "");
-  const past = drawing("history", KEPT, 34, "lag over the last two minutes");
-  const highest = Math.max(1, ...kept.flatMap(sample => [...sample.lag.values()]));
-  kept.forEach((sample, index) => {
-    const height = 34 * (sample.lag.get(member.member_id) ?? 0) / highest;
-    bar(past, KEPT - kept.length + index, 34 - height, 0.8, height, behind ? "behind" : "");
-  });
-  line.append(who, numbers, share, past);
-  return line;
+  if (member.member_id === group.leader) who.append(make("small", "leader"));
+  const share = element("svg", {viewBox: "0 0 100 10", preserveAspectRatio: "none", class: "share", role: "img",
+    "aria-label": `lag ${number(lag)} of at most ${number(most)}`});
+  share.append(element("rect", {class: "all", width: 100, height: 10}),
+    element("rect", {class: used > 1 ? "behind" : "", width: most ? 100 * lag / most : 0, height: 10}));
+  return [who, owned(member.assignment), number(lag), share, number(arrives), number(processed),
+    used === null ? "-" : make("b", `${Math.round(100 * used)} %`, used > 1 ? "behind" : "")];
 };
 
 const ago = ms => ms < 1000 ? `${ms} ms ago` : ms < 60000 ? `${Math.round(ms / 1000)} s ago`
@@ -159,8 +224,20 @@ const shown = (group, nowMs) => {
   const lags = new Map(group.members.map(each => [each.member_id, 0]));
   for (const each of group.partitions) if (lags.has(each.member_id)) lags.set(each.member_id, lags.get(each.member_id) + (each.lag ?? 0));
   const most = Math.max(0, ...lags.values());
-  const inOrder = [...group.members].sort((a, b) => called.get(a.member_id).localeCompare(called.get(b.member_id), "en", {numeric: true}));
-  for (const member of inOrder) section.append(row(group, member, called.get(member.member_id), most));
+  const byName = (a, b) => called.get(a.member_id).localeCompare(called.get(b.member_id), "en", {numeric: true});
+  const order = [...group.members].sort((a, b) => lags.get(b.member_id) - lags.get(a.member_id) || byName(a, b));
+  const last = group.history[group.history.length - 1];
+  const decided = [...group.history].reverse().find(each => each.reason.startsWith("for the load")) ?? last;
+  if (decided) {
+    const reason = make("p", undefined, "facts");
+    reason.append("last decision ", make("b", decided.reason || "-"), `, ${ago(nowMs - decided.at_ms)}`);
+    section.append(reason);
+  }
+  if (!group.members.length) section.append(make("p", "No member now. The group's commits are kept.", "empty"));
+  else {
+    section.append(chart(group, called, order));
+    section.append(grid(COLUMNS, order.map(each => row(group, each, called.get(each.member_id), lags.get(each.member_id), most))));
+  }
   if (group.partitions.length) section.append(table(`${group.group_id} partitions`, `Partitions (${number(group.partitions.length)})`,
     [["topic", "text"], ["partition"], ["committed"], ["end"], ["lag"], ["owner", "text"]],
     group.partitions.map(each => [each.topic, each.partition, number(each.committed), number(each.end), number(each.lag),
@@ -188,15 +265,24 @@ const digest = groups => {
   return box;
 };
 
+const empty = cluster => {
+  const text = make("p", "No group yet. ", "empty");
+  text.append("Start a consumer with a group.id and bootstrap.servers=", make("b", cluster.bootstrap_servers), ".");
+  return text;
+};
+
 const update = async () => {
   const status = document.getElementById("status");
   try {
     const answer = await fetch("/groups");
     if (!answer.ok) throw new Error(`it answers ${answer.status}`);
-    const {clock, groups} = await answer.json();
+    const {clock, cluster, groups} = await answer.json();
+    const broker = `loadwise ${cluster.version} at ${cluster.bootstrap_servers}`;
+    document.getElementById("broker").textContent = broker;
+    document.title = `${groups.length} ${groups.length === 1 ? "group" : "groups"} - ${broker}`;
     remember(groups, clock.now_ms);
     const sections = groups.map(group => shown(group, clock.now_ms));
-    document.getElementById("groups").replaceChildren(...(sections.length ? [digest(groups), ...sections] : [make("p", "No group yet.")]));
+    document.getElementById("groups").replaceChildren(...(sections.length ? [digest(groups), ...sections] : [empty(cluster)]));
     status.textContent = clock.is_frozen ? "live; the clock is frozen" : "live";
   } catch (problem) {
     status.textContent = `not live: ${problem.message}`;

@@ -13,6 +13,7 @@ from html import unescape
 import confluent_kafka
 import pytest
 
+import loadwise
 from loadwise.coordinator import Coordinator, HttpOptions, ThreadedCoordinator
 from loadwise.coordinator.http.server import HttpRequest, HttpResponse
 
@@ -80,10 +81,13 @@ def test_the_page_shows_what_the_json_says(
     assert "hacked" not in re.findall(r"<title>(.*?)</title>", html)[0]
     assert (group["group_id"], group["state"], group["lag"]) == (NASTY, "Stable", 2)
     assert f"type classic state Stable generation {group['generation']} protocol range members 1 lag 2" in shown
-    assert "reader t: 0, 1 leader lag 2" in shown
+    assert "reader leader t: 0, 1 2 " in shown
     assert "t 0 1 3 2 reader" in shown
     assert "t 1 - 0 - reader" in shown
-    assert shown.startswith("loadwise coordinator Groups live 1 groups 1 members 2 lag")
+    broker = f"loadwise {loadwise.__version__} at {viewed.bootstrap_servers}"
+    assert shown.startswith(f"1 group - {broker} Groups live {broker} 1 groups 1 members 2 lag")
+    assert "records that wait for each member 2 min ago 1 min ago now" in shown
+    assert 'class="line c0"' in html
     assert shown.index("CompletingRebalance Stable") < shown.index("Empty PreparingRebalance"), "the newest comes first"
     assert "status" in html
 
@@ -124,5 +128,5 @@ def test_the_page_says_when_it_is_not_live(browse: Callable[[str, int], str], vi
 def test_without_groups_it_says_so(browse: Callable[[str, int], str], viewed: ThreadedCoordinator) -> None:
     viewed.clock.freeze()
     shown = text(browse(viewed.http_url, 500))
-    assert "No group yet." in shown
+    assert f"No group yet. Start a consumer with a group.id and bootstrap.servers= {viewed.bootstrap_servers}" in shown
     assert "live; the clock is frozen" in shown
