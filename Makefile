@@ -102,7 +102,7 @@ bench-confluent: $(VENV)/.all
 bench: $(VENV)/.all
 	$(BIN)/python -m benchmarks.speed $(BENCH)
 
-# The README's table and picture, the same on every machine.
+# The README's table and picture: the demo's second act is played, for two minutes on a quiet machine.
 readme: $(VENV)/.all
 	$(BIN)/python -m benchmarks.readme
 

@@ -1,87 +1,134 @@
-"""The README's table and picture: ``python -m benchmarks.readme`` writes both, the same on every machine.
+"""The README's table and picture: ``make readme`` plays the second act of the demo, keeps what happened, and draws it.
 
-The group is that of ``loadwise compare --scenario flights``; then a fourth member joins it.
+Both show one run, which is kept in ``docs/img/demo.json``. ``python -m benchmarks.readme --drawn`` plays nothing.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
-from dataclasses import replace
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from loadwise.compare.bars import HEIGHT, STYLE, WIDTH, bars
-from loadwise.compare.comparison import compare
-from loadwise.compare.scenarios import scenario
+from loadwise.demo.arrivals import PARTITIONS
+from loadwise.demo.chart import HEIGHT, WIDTH, Axes, Line, Mark, axes, panel
+from loadwise.demo.cluster import own_coordinator
+from loadwise.demo.live_group import Moment
+from loadwise.demo.run import STREAM_ASSIGNORS
+from loadwise.demo.second_act import MEMBERS, Course, Script, play
+from loadwise.demo.stream_page import calm
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
-PICTURE = ROOT / "docs" / "img" / "flights.svg"
+RUN = ROOT / "docs" / "img" / "demo.json"
+PICTURE = ROOT / "docs" / "img" / "demo.svg"
 TABLE = re.compile(r"(<!-- begin: make readme -->\n).*?(<!-- end -->)", re.DOTALL)
 
-ASSIGNORS = ("range", "roundrobin", "sticky", "weighted")
-TITLE_HEIGHT = 34
-COLOURS = """
+STREAM_S = 100.0
+SHOWN = ("weighted", "roundrobin")
+LEGEND_HEIGHT = 34
+STYLE = """
 svg { font-family: system-ui, sans-serif; --ink: #1d2430; --soft: #5b6575; --paper: #ffffff; --rule: #dfe3e8;
-  --bar: #2563c9; --bad: #c0392b; }
+  --a0: #17875a; --a1: #c0392b; }
 @media (prefers-color-scheme: dark) { svg { --ink: #e6e9ee; --soft: #9aa5b5; --paper: #12161c; --rule: #2d3541;
-  --bar: #6ea3f7; --bad: #f07565; } }
-text { font-size: 14px; fill: var(--soft); }
-.title { font-size: 18px; font-weight: 600; fill: var(--ink); }
+  --a0: #4cc38f; --a1: #f07565; } }
+text { font-size: 12px; fill: var(--soft); }
+.title { font-size: 14px; font-weight: 600; fill: var(--ink); }
 .paper { fill: var(--paper); }
 .grid { stroke: var(--rule); }
 .axis { stroke: var(--soft); }
+.mark { stroke: var(--soft); stroke-dasharray: 4 4; }
+text.mark { stroke: var(--paper); stroke-width: 4px; stroke-dasharray: none; paint-order: stroke; fill: var(--ink); }
+.line { fill: none; stroke-width: 2; }
+.a0 { stroke: var(--a0); } .a1 { stroke: var(--a1); }
 """
 
 
-def table() -> str:
-    """What each assignor gives the busiest member, and how much moves when a member joins."""
-    start = scenario("flights")
-    newcomer = replace(start.members[0], id=f"member-{len(start.members) + 1}")
-    first = compare(start, ASSIGNORS, clock=float).rows
-    joined = compare(replace(start, members=[*start.members, newcomer], earlier=start), ASSIGNORS, clock=float).rows
+async def played() -> str:
+    """Play the second act of ``make demo``, and answer what happened as JSON."""
+    script = Script.of_length(STREAM_S, STREAM_ASSIGNORS)
+    async with own_coordinator("stream", PARTITIONS) as cluster:
+        courses = await play(cluster, script, lambda at_s: print(f"\r{at_s:.0f} of {STREAM_S:.0f} s", end=""))
+    print()
+    groups = {
+        course.assignor: {
+            "rebalances": course.rebalances,
+            "worst_lag": [[round(moment.at_s, 1), moment.worst_lag] for moment in course.moments],
+        }
+        for course in courses
+    }
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(group)}" for name, group in groups.items())
+    return f"{{\n{lines}\n}}\n"
+
+
+def kept() -> list[Course]:
+    """The run that is kept, the group that was least late first."""
+    groups = json.loads(RUN.read_text())
+    script = Script.of_length(STREAM_S, tuple(groups))
+    return [
+        Course(
+            assignor=name,
+            moments=[Moment(at_s, worst_lag) for at_s, worst_lag in group["worst_lag"]],
+            rebalances=group["rebalances"],
+            script=script,
+        )
+        for name, group in groups.items()
+    ]
+
+
+def table(courses: Sequence[Course]) -> str:
+    """How each group did."""
+    script = courses[0].script
     lines = [
-        ("", *ASSIGNORS),
-        ("---", *["---:"] * len(ASSIGNORS)),
-        ("busiest of 3 members, over the mean", *(f"{row.measured.max_over_mean:.2f}" for row in first)),
-        ("busiest after a fourth has joined", *(f"{row.measured.max_over_mean:.2f}" for row in joined)),
-        ("partitions that moved then, of 36", *(str(row.measured.moved) for row in joined)),
+        ("", *(course.assignor for course in courses)),
+        ("---", *["---:"] * len(courses)),
+        ("worst member behind, mean", *(f"{course.late_s:.1f} s" for course in courses)),
+        ("its largest lag, records", *(f"{course.peak:,}" for course in courses)),
+        ("calm after the shift", *(calm(course.recovered_s(script.shift_s, script.crash_s)) for course in courses)),
+        ("rebalances", *(str(course.rebalances) for course in courses)),
     ]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
-def picture() -> str:
-    """The records of each of the three members, a panel for each assignor, as an SVG file."""
-    comparison = compare(scenario("flights"), ASSIGNORS, clock=float)
-    top = max(row.measured.highest for row in comparison.rows)
-    width, height = 2 * WIDTH, 2 * (HEIGHT + TITLE_HEIGHT)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">',
-        f"<style>{COLOURS}{STYLE}</style>",
-        f'<rect class="paper" width="{width}" height="{height}"/>',
+def picture(courses: Sequence[Course]) -> str:
+    """The lag of the worst member over time, under ``weighted`` and round robin, as an SVG file."""
+    by_name = {course.assignor: course for course in courses}
+    shown = [by_name[name] for name in SHOWN]
+    script = shown[0].script
+    most = max(moment.worst_lag for course in shown for moment in course.moments)
+    ends = axes(script.end_s, most)
+    at = Axes(ends.x_max, ends.y_max, "seconds", "records that wait for the member that is worst off")
+    lines = [
+        Line(course.assignor, f"a{index}", [(moment.at_s, float(moment.worst_lag)) for moment in course.moments])
+        for index, course in enumerate(shown)
     ]
-    for index, row in enumerate(comparison.rows):
-        x, y = index % 2 * WIDTH, index // 2 * (HEIGHT + TITLE_HEIGHT)
-        measured = row.measured
-        summary = f"{row.assignor}: the busiest has {measured.max_over_mean:.2f} times the mean"
-        panel = bars(
-            row.assignor,
-            summary,
-            comparison.group.members,
-            measured.load.tolist(),
-            mean=measured.mean,
-            top=top,
-            bound=measured.bound,
-        )
-        placed = f'<svg x="{x}" y="{y + TITLE_HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
-        parts.append(f'<text class="title" x="{x + 72}" y="{y + 26}">{summary}</text>')
-        parts.append(panel.replace("<svg", placed, 1))
-    return "\n".join([*parts, "</svg>\n"])
+    marks = [Mark(script.shift_s, "the hot keys move", ""), Mark(script.crash_s, "a member is killed", "")]
+    summary = ", ".join(f"{course.assignor} {course.late_s:.1f} s behind on average" for course in shown)
+    title = f"{MEMBERS} members, {script.arrival_per_s:,.0f} records/s"
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT + LEGEND_HEIGHT}" role="img">',
+        f"<style>{STYLE}</style>",
+        f'<rect class="paper" width="{WIDTH}" height="{HEIGHT + LEGEND_HEIGHT}"/>',
+        f'<text class="title" x="62" y="22">{title}</text>',
+    ]
+    for index, course in enumerate(shown):
+        x = 330 + 110 * index
+        parts.append(f'<line class="line a{index}" x1="{x}" y1="17" x2="{x + 22}" y2="17"/>')
+        parts.append(f'<text x="{x + 28}" y="21">{course.assignor}</text>')
+    chart = panel("Lag of the worst member", summary, at, lines, marks)
+    placed = f'<svg y="{LEGEND_HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
+    return "\n".join([*parts, chart.replace("<svg", placed, 1), "</svg>\n"])
 
 
 def main() -> None:
-    """Write both."""
-    PICTURE.write_text(picture())
-    README.write_text(TABLE.sub(lambda found: f"{found[1]}{table()}{found[2]}", README.read_text()))
+    """Play, unless the kept run is to be drawn again, and write all of it."""
+    if "--drawn" not in sys.argv:
+        RUN.write_text(asyncio.run(played()))
+    courses = kept()
+    PICTURE.write_text(picture(courses))
+    README.write_text(TABLE.sub(lambda found: f"{found[1]}{table(courses)}{found[2]}", README.read_text()))
 
 
 if __name__ == "__main__":
