@@ -15,7 +15,6 @@ from itertools import count
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-import loadwise
 from loadwise.coordinator.control import ClusterControl
 from loadwise.coordinator.errors import (
     BadRequestError,
@@ -29,6 +28,7 @@ from loadwise.coordinator.faults.rules import AnswerError, Delay, Fault
 from loadwise.coordinator.http import page
 from loadwise.coordinator.http.server import HttpRequest, HttpResponse, refused
 from loadwise.coordinator.keeper import Snapshot
+from loadwise.version import __version__
 
 _Json: TypeAlias = dict[str, Any]
 _CONDITIONS: Mapping[str, tuple[type, ...]] = {
@@ -89,7 +89,7 @@ class HttpApi:
             case "GET", ("groups",):
                 return {
                     "clock": self._clock(),
-                    "cluster": {"bootstrap_servers": coordinator.bootstrap_servers, "version": loadwise.__version__},
+                    "cluster": {"bootstrap_servers": coordinator.bootstrap_servers, "version": __version__},
                     "groups": [asdict(group) for group in coordinator.groups.all()],
                 }
             case "GET", ("groups", group_id):

@@ -13,6 +13,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from loadwise.version import __version__
+
 if TYPE_CHECKING:
     from loadwise.assignor.algorithms.optimal import Optimal
     from loadwise.assignor.algorithms.weighted import Weighted
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
     from loadwise.assignor.prometheus import GroupCollector
     from loadwise.assignor.strategy import Cooperative
     from loadwise.coordinator import Coordinator, KafkaContainer
-
-__version__ = "0.1.0"
 
 __all__ = [
     "AiokafkaConsumer",
