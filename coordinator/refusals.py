@@ -120,8 +120,6 @@ _BESIDE_THE_ERROR_OF_ALL: Mapping[str, tuple[range, _Rows]] = {
 """Lists whose items can have errors of their own, in responses with one error code for the whole request."""
 _AS_A_WHOLE = frozenset({"DescribeTopicPartitions"})
 """APIs that answer in pages, and therefore as a whole."""
-_MOVED = _Rows("results", "topics", ("topic_name", "name"), inner=_Rows("partitions", "partitions", "partition_index"))
-"""The results of AlterReplicaLogDirs. The request lists its topics by directory."""
 _NO_TOKEN: Mapping[str, Any] = {
     "principal_type": "User",
     "principal_name": "ANONYMOUS",
@@ -168,9 +166,6 @@ def refusal(call: Call, error: ErrorCode, message: str | None = None, *, tells_w
     rows = _rows_in_errors(api.name, call.version)
     if rows is not None:
         fields[rows.response] = _items(api.response.schema, getattr(body, rows.request), rows, call.version, why)
-    if api.name == "AlterReplicaLogDirs":
-        named = [topic for directory in body.dirs for topic in directory.topics]
-        fields[_MOVED.response] = _items(api.response.schema, named, _MOVED, call.version, why)
     if api.name == "AlterUserScramCredentials":
         names = dict.fromkeys(each.name for each in (*body.deletions, *body.upsertions))
         result = api.response.AlterUserScramCredentialsResult

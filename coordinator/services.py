@@ -1,7 +1,8 @@
 """The served APIs: the kernel's, and those in the folders of the features.
 
-An API is a module whose name ends in its key. It has ``handle``, its ``guard`` and perhaps ``new_partitions``, and is
-imported with its first request. The module of a feature replaces the kernel's module of the same key.
+An API is a module whose name ends in its key, or in the keys of all APIs that it answers. It has ``handle``, its
+``guard`` and perhaps ``new_partitions``, and is imported with its first request. The module of a feature replaces the
+kernel's module of the same key.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from loadwise.coordinator.calls import Message
 from loadwise.coordinator.features import folders
 from loadwise.coordinator.kafka_cluster import Cluster, Guard, Handler
 from loadwise.protocol.messages import Api
+from loadwise.protocol.schemas import api_name
 
 _NEWEST = {"InitProducerId": 5}
 """The newest version that is served, where it is not Kafka's newest: v6 is two-phase commit (KIP-939)."""
-_MODULE = re.compile(r"(\w+?)_\d+")
+_MODULE = re.compile(r"[a-z_]+((?:_\d+)+)")
 
 
 class Service:
@@ -63,5 +65,6 @@ def _services_in(package: str) -> Iterator[Service]:
     for each in iter_modules(import_module(package).__path__):
         match = _MODULE.fullmatch(each.name)
         if match is not None:
-            name = match[1].title().replace("_", "")
-            yield Service(Api.of(name, max_version=_NEWEST.get(name)), f"{package}.{each.name}")
+            for key in match[1].split("_")[1:]:
+                name = api_name(int(key))
+                yield Service(Api.of(name, max_version=_NEWEST.get(name)), f"{package}.{each.name}")

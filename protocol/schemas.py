@@ -87,6 +87,17 @@ def key_and_versions(name: str) -> tuple[int, range]:
     return int(key), _range(versions)
 
 
+def api_name(key: int) -> str:
+    """Kafka's name of the API with this key, as ``JoinGroup``. Raises `LookupError`."""
+    return _names()[key]
+
+
+@cache
+def _names() -> Mapping[int, str]:
+    heads = (lines[0].split() for lines in _texts().values())
+    return {int(key): name.removesuffix("Request") for name, key, *_ in heads if name.endswith("Request")}
+
+
 def names() -> Sequence[str]:
     """The names of all messages."""
     return list(_texts())

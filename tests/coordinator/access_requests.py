@@ -514,11 +514,6 @@ def _(scene: Scene) -> dict[str, Any]:
     return {"topics": both(scene, "topic", {"partitions": [0]}, names="to")}
 
 
-@add("AlterReplicaLogDirs", A.AlterReplicaLogDirsRequest, A.AlterReplicaLogDirsResponse, 1, 2)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"dirs": [{"path": "/nowhere", "topics": both(scene, "name", {"partitions": [0]}, names="to")}]}
-
-
 @add("UnregisterBroker", D.UnregisterBrokerRequest, D.UnregisterBrokerResponse, 0)
 def _(scene: Scene) -> dict[str, Any]:
     return {"broker_id": 9}
@@ -586,13 +581,6 @@ def _(scene: Scene) -> dict[str, Any]:
 @add("ListPartitionReassignments", A.ListPartitionReassignmentsRequest, A.ListPartitionReassignmentsResponse, 0)
 def _(scene: Scene) -> dict[str, Any]:
     return {"timeout_ms": 9000, "topics": None}
-
-
-@add("UpdateFeatures", A.UpdateFeaturesRequest, A.UpdateFeaturesResponse, 1)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"timeout_ms": 9000, "feature_updates": [
-        {"feature": "group.version", "max_version_level": 1, "upgrade_type": 1}
-    ], "validate_only": True}  # fmt: skip
 
 
 @add("DescribeAcls", A.DescribeAclsRequest, A.DescribeAclsResponse, 3)

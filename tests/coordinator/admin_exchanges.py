@@ -103,18 +103,6 @@ def describe_quorum(wire: Any, version: int) -> None:
     assert only(missing.partitions).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def update_features(wire: Any, version: int) -> None:
-    row = admin.UpdateFeaturesRequest.FeatureUpdateKey
-
-    def update(feature: str, level: int) -> int:
-        each = row(feature=feature, max_version_level=level, upgrade_type=1)
-        request = admin.UpdateFeaturesRequest(version=version, timeout_ms=1000, feature_updates=[each])
-        return int(wire.ask(request, version).error_code)
-
-    assert update("transaction.version", 2) == 0
-    assert update("transaction.version", 1) == update("none", 1) == ErrorCode.INVALID_UPDATE_VERSION
-
-
 def client_quotas(wire: Any, alter_version: int, describe_version: int) -> None:
     row = admin.AlterClientQuotasRequest.EntryData
 
@@ -176,18 +164,6 @@ def delete_acls(wire: Any, version: int) -> None:
     assert only(answer.filter_results).error_code == ErrorCode.SECURITY_DISABLED
 
 
-def alter_replica_log_dirs(wire: Any, version: int) -> None:
-    row = admin.AlterReplicaLogDirsRequest.AlterReplicaLogDir
-
-    def move(path: str, partitions: list[int]) -> list[int]:
-        topics = [row.AlterReplicaLogDirTopic(name="t", partitions=partitions)]
-        request = admin.AlterReplicaLogDirsRequest(version=version, dirs=[row(path=path, topics=topics)])
-        return [each.error_code for each in only(wire.ask(request, version).results).partitions]
-
-    assert move("memory", [0, 9]) == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
-    assert move("/nowhere", [0]) == [ErrorCode.LOG_DIR_NOT_FOUND]
-
-
 def unregister_broker(wire: Any, version: int) -> None:
     def unregister(broker: int) -> int:
         request = client_messages.UnregisterBrokerRequest(version=version, broker_id=broker)
@@ -207,7 +183,6 @@ def _no_token(request: Any, **fields: Any) -> Callable[[Any, int], None]:
 EXCHANGES: dict[str, Callable[[Any, int], None]] = {
     "AlterClientQuotas": alter_client_quotas,
     "AlterPartitionReassignments": alter_partition_reassignments,
-    "AlterReplicaLogDirs": alter_replica_log_dirs,
     "CreateAcls": create_acls,
     "CreateDelegationToken": _no_token(client_messages.CreateDelegationTokenRequest, renewers=[], max_lifetime_ms=-1),
     "DeleteAcls": delete_acls,
@@ -225,5 +200,4 @@ EXCHANGES: dict[str, Callable[[Any, int], None]] = {
     "ListPartitionReassignments": list_partition_reassignments,
     "RenewDelegationToken": _no_token(client_messages.RenewDelegationTokenRequest, hmac=b"x", renew_period_ms=-1),
     "UnregisterBroker": unregister_broker,
-    "UpdateFeatures": update_features,
 }

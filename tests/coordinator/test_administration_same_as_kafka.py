@@ -73,20 +73,6 @@ class Administrator(Configurator):
         answer = self.ask(request, admin.AlterPartitionReassignmentsResponse)
         return answer.error_code, [each.error_code for found in answer.responses for each in found.partitions]
 
-    def updated(self, feature: str, level: int, kind: int, version: int) -> int:
-        row = admin.UpdateFeaturesRequest.FeatureUpdateKey(feature=feature, max_version_level=level, upgrade_type=kind)
-        request = admin.UpdateFeaturesRequest(
-            version=version, timeout_ms=1000, validate_only=True, feature_updates=[row]
-        )
-        return int(self.ask(request, admin.UpdateFeaturesResponse).error_code)
-
-    def moved(self, partition: int, topic: str | None = None) -> Any:
-        row = admin.AlterReplicaLogDirsRequest.AlterReplicaLogDir
-        topics = [row.AlterReplicaLogDirTopic(name=topic or self.topic, partitions=[partition])]
-        request = admin.AlterReplicaLogDirsRequest(version=2, dirs=[row(path="/nowhere", topics=topics)])
-        answer = self.ask(request, admin.AlterReplicaLogDirsResponse)
-        return [each.error_code for found in answer.results for each in found.partitions]
-
     def unregistered(self, broker: int) -> Any:
         request = client_messages.UnregisterBrokerRequest(version=0, broker_id=broker)
         answer = self.ask(request, client_messages.UnregisterBrokerResponse)
@@ -134,12 +120,8 @@ def asking(broker: Administrator) -> Iterator[Any]:
     broker.append(batch([b"x"], timestamp=NOW_MS))
     yield [broker.elected(kind, 0, 9) for kind in (0, 1)]
     yield [broker.reassigned(each) for each in ([1], [2], [], [1, 1], None)], broker.reassigned([1], topic="none")
-    yield broker.moved(0), broker.moved(0, topic="none"), broker.unregistered(9), broker.without_token()
+    yield broker.unregistered(9), broker.without_token()
     yield broker.log_dirs(0, 5), broker.log_dirs(0, topic="none")
-    updates = [("transaction.version", 2, 1), ("transaction.version", 1, 1), ("transaction.version", 9, 1),
-               ("transaction.version", 1, 3), ("none", 1, 1), ("metadata.version", 31, 1),
-               ("group.version", 0, 3)]  # fmt: skip
-    yield [broker.updated(*each, version) for each in updates for version in (1, 2)]
 
 
 def describing_topics(broker: Administrator) -> Iterator[Any]:
