@@ -10,14 +10,13 @@ import asyncio
 import logging
 import struct
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from ipaddress import IPv6Address
-from typing import Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.coordinator.security.login import MAX_TOKEN_BYTES, Login, Stage
-from loadwise.coordinator.security.tls import subject_name
 from loadwise.protocol.errors import MalformedBytesError
 from loadwise.protocol.frames import FrameSplitter
 
@@ -44,6 +43,34 @@ def host_in_java(host: str) -> str:
         return str(address.ipv4_mapped)
     text = ":".join(f"{each:x}" for each in struct.unpack(">8H", address.packed))
     return text if address.scope_id is None else f"{text}%{address.scope_id}"
+
+
+class Peer(NamedTuple):
+    """The client of a connection."""
+
+    client_host: str
+    """Its address in Java's format, such as ``/127.0.0.1``."""
+    name: str
+    """Its address and port, for the log."""
+    certificate: Mapping[str, Any] | None
+    """Its certificate, as ``ssl`` describes it; None if it has none."""
+
+    @classmethod
+    def of(cls, transport: asyncio.BaseTransport) -> Peer:
+        """Return the peer of an open connection."""
+        host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]
+        return cls(f"/{host_in_java(host)}", f"{host}:{port}", transport.get_extra_info("peercert") or None)
+
+
+class _Unsent:
+    """Answers that are not written yet."""
+
+    def __init__(self) -> None:
+        self.answers: list[bytes | bytearray] = []
+        self.answers_bytes = 0
+        self.pieces: deque[bytes] = deque()
+        """The rest of an answer that is sent in pieces."""
+        self.pieces_bytes = 0
 
 
 class Receiver(Protocol):
@@ -77,24 +104,16 @@ class Connection(asyncio.Protocol):
         """The request in progress; None if there is none."""
         self.login: Login | None = None
         """The peer's login; None if peers need not log in."""
-        self.client_host = ""
-        """The peer's address in Java's format, such as ``/127.0.0.1``."""
-        self.certificate_name: str | None = None
-        """The subject of the peer's certificate; None if it has none."""
+        self.peer = Peer("", "?", None)
         self.heartbeat: RepeatedHeartbeat | None = None
         """The peer's last heartbeat, for the server; None before the first."""
         self.active_at_s = 0.0
         """When bytes last arrived, by the loop's clock."""
-        self._peer = "?"
         self._receiver = receiver
         self._loop = asyncio.get_running_loop()
         self._splitter = FrameSplitter(max_request_bytes)
         self._transport: asyncio.Transport | None = None
-        self._answers: list[bytes | bytearray] = []
-        self._pieces: deque[bytes] = deque()
-        """The unwritten rest of an answer that is sent in pieces."""
-        self._pieces_bytes = 0
-        self._answers_bytes = 0
+        self._unsent = _Unsent()
         self._is_handling = False
         self._can_write = True
         self._is_reading = True
@@ -105,19 +124,14 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """asyncio: the connection is open."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's transports are not subclasses
-        host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]
-        self.client_host, self._peer = f"/{host_in_java(host)}", f"{host}:{port}"
-        certificate = transport.get_extra_info("peercert")
-        if certificate:
-            self.certificate_name = subject_name(certificate)
+        self.peer = Peer.of(transport)
         self.active_at_s = self._loop.time()
         self._receiver.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio's signature)
         """asyncio: the connection is closed."""
         self._transport = None
-        self._pieces.clear()
-        self._pieces_bytes = 0
+        self._unsent = _Unsent()
         self._splitter.clear()
         self._count_unread()
         self._receiver.closed(self)
@@ -135,7 +149,7 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """asyncio: the peer has caught up."""
         self._can_write = True
-        if self._pieces:
+        if self._unsent.pieces:
             self._write_pieces()
         else:
             self._handle_requests()
@@ -145,16 +159,17 @@ class Connection(asyncio.Protocol):
     def answer(self, data: bytes | bytearray) -> None:
         """Send an answer and accept the next request; does nothing if the peer disconnected."""
         self.free()
-        self._answers.append(data)
-        self._answers_bytes += len(data)
-        if not self._is_handling or self._answers_bytes >= _WRITE_AT_BYTES:
+        unsent = self._unsent
+        unsent.answers.append(data)
+        unsent.answers_bytes += len(data)
+        if not self._is_handling or unsent.answers_bytes >= _WRITE_AT_BYTES:
             self._write_answers()
 
     def answer_in_pieces(self, pieces: Iterable[bytes]) -> None:
         """Send a large answer as fast as the peer reads, then accept the next request."""
         self.waits_for = None
-        self._pieces.extend(pieces)
-        self._pieces_bytes = sum(map(len, self._pieces))
+        self._unsent.pieces.extend(pieces)
+        self._unsent.pieces_bytes = sum(map(len, self._unsent.pieces))
         self._write_pieces()
 
     def free(self) -> None:
@@ -167,7 +182,7 @@ class Connection(asyncio.Protocol):
     def close(self, reason: str) -> None:
         """Close the connection once everything is sent, and log the reason."""
         if self._transport is not None:
-            log.warning("%s: closed: %s", self._peer, reason)
+            log.warning("%s: closed: %s", self.peer.name, reason)
             self._write_answers()
             self._transport.close()
 
@@ -175,13 +190,15 @@ class Connection(asyncio.Protocol):
         """Close the connection at once, and log the reason if there is one."""
         if self._transport is not None:
             if reason is not None:
-                log.warning("%s: closed: %s", self._peer, reason)
+                log.warning("%s: closed: %s", self.peer.name, reason)
             self._transport.abort()
 
     @property
     def unsent_bytes(self) -> int:
         """Return the bytes of answers that the peer has not read yet."""
-        return 0 if self._transport is None else self._pieces_bytes + self._transport.get_write_buffer_size()
+        if self._transport is None:
+            return 0
+        return self._unsent.pieces_bytes + self._transport.get_write_buffer_size()
 
     @property
     def descriptor(self) -> int:
@@ -203,7 +220,7 @@ class Connection(asyncio.Protocol):
         self._is_handling = True
         until_s = self._loop.time() + _HANDLE_IN_A_TURN_S
         try:
-            while self.waits_for is None and self._can_write and not self._pieces and not transport.is_closing():
+            while self.waits_for is None and self._can_write and not self._unsent.pieces and not transport.is_closing():
                 frame = self._splitter.next_frame(MAX_TOKEN_BYTES if self._is_logging_in else None)
                 if frame is None:
                     break
@@ -214,7 +231,7 @@ class Connection(asyncio.Protocol):
         except MalformedBytesError as problem:
             self.close(str(problem))
         except Exception:
-            log.exception("%s: closed: the coordinator failed to handle a request", self._peer)
+            log.exception("%s: closed: the coordinator failed to handle a request", self.peer.name)
             self.abort()
         finally:
             self._is_handling = False
@@ -224,28 +241,30 @@ class Connection(asyncio.Protocol):
             self._regulate_reading(transport)
 
     def _write_answers(self) -> None:
-        answers, self._answers, self._answers_bytes = self._answers, [], 0
+        unsent = self._unsent
+        answers, unsent.answers, unsent.answers_bytes = unsent.answers, [], 0
         if answers and self._transport is not None:
             self._transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
             if not self._can_write:
                 self._receiver.wrote(self)
 
     def _write_pieces(self) -> None:
-        if not self._pieces:
+        unsent = self._unsent
+        if not unsent.pieces:
             return
         written = 0
         transport = self._transport
-        while self._pieces and self._can_write and transport is not None and not transport.is_closing():
+        while unsent.pieces and self._can_write and transport is not None and not transport.is_closing():
             if written > _WRITE_IN_A_TURN_BYTES:
                 self._loop.call_soon(self._write_pieces)
                 return
-            piece = self._pieces.popleft()
-            self._pieces_bytes -= len(piece)
+            piece = unsent.pieces.popleft()
+            unsent.pieces_bytes -= len(piece)
             written += len(piece)
             transport.write(piece)
         if not self._can_write:
             self._receiver.wrote(self)
-        if not self._pieces:
+        if not unsent.pieces:
             self.free()
 
     def _count_unread(self) -> None:
@@ -256,7 +275,7 @@ class Connection(asyncio.Protocol):
 
     def _regulate_reading(self, transport: asyncio.Transport) -> None:
         """Stop reading while a busy connection has many bytes waiting."""
-        is_busy = self.waits_for is not None or not self._can_write or bool(self._pieces)
+        is_busy = self.waits_for is not None or not self._can_write or bool(self._unsent.pieces)
         wants_reading = not (is_busy and self._splitter.buffered_bytes > _READ_AHEAD_BYTES)
         if wants_reading != self._is_reading:
             self._is_reading = wants_reading

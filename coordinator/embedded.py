@@ -13,6 +13,7 @@ from typing import Protocol, Self, TypeVar
 
 from loadwise.coordinator.clock import Clock
 from loadwise.coordinator.cluster.brokers import Brokers
+from loadwise.coordinator.connections import ServerLimits
 from loadwise.coordinator.control import ClusterControl
 from loadwise.coordinator.coordinator_options import CoordinatorOptions, HttpOptions
 from loadwise.coordinator.errors import CoordinatorError, DataDirError, NotRunningError
@@ -21,7 +22,7 @@ from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import DataDirectory, Snapshot
 from loadwise.coordinator.router import Router
 from loadwise.coordinator.security.options import Security
-from loadwise.coordinator.server import Server, ServerLimits
+from loadwise.coordinator.server import Server
 from loadwise.coordinator.settings import BrokerSettings
 from loadwise.coordinator.threaded import ThreadedCoordinator
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 from uuid import UUID, uuid4
 
 from loadwise.coordinator.calls import (
     Call,
-    EncodedBody,
     Outcome,
 )
 from loadwise.coordinator.cluster.brokers import (
@@ -59,8 +58,6 @@ class Cluster:
         """The served APIs."""
         self.security = security or Security(protocol="PLAINTEXT")
         """How clients log in."""
-        self.new_uuid = new_uuid
-        self.cluster_id = "loadwise"
         self.brokers = brokers or Brokers()
         self.now_ms = 0
         """The time of the current call."""
@@ -68,9 +65,9 @@ class Cluster:
         """Replies of groups to earlier calls, for the router."""
         self.features: dict[type[Feature], Feature] = dict.fromkeys(features, Feature(self))
         # Not 0, because a producer may have outlived another coordinator on this port.
-        self._begin(Snapshot((), {}), new_uuid().int >> 66, NOTHING)
+        self._begin(Snapshot((), {}), new_uuid().int >> 66, NOTHING, new_uuid)
 
-    def _begin(self, state: Snapshot, first_producer_id: int, keeper: Keeper) -> None:
+    def _begin(self, state: Snapshot, first_producer_id: int, keeper: Keeper, new_uuid: Callable[[], UUID]) -> None:
         """Use this state from now on; pending answers are dropped."""
         self.keeper = keeper
         """Stores each change."""
@@ -86,7 +83,7 @@ class Cluster:
         self.topics = Topics(
             brokers=self.brokers,
             new_logs=self._new_logs,
-            new_id=self.new_uuid,
+            new_id=new_uuid,
             max_partitions=self.settings.max_partitions,
             keeper=keeper,
         )
@@ -120,8 +117,6 @@ class Cluster:
             now_ms=lambda: self.now_ms,
             replication_factor=self.settings.offsets_replication_factor,
         )
-        self.encoded: dict[Any, EncodedBody] = {}
-        """Metadata responses, cached until the topics change; see ``apis/metadata.py``."""
         self.upkeep = LogUpkeep(
             self.topics,
             self.settings.producer_id_expiration_ms,
@@ -132,6 +127,10 @@ class Cluster:
         self.outbox.clear()
         for feature in self.features.values():
             feature.load(state)
+
+    def new_uuid(self) -> UUID:
+        """Return a new id, as topics and members get one."""
+        return self.topics.new_id()
 
     def feature(self, kind: type[F]) -> F:
         """Return the state of a feature."""
@@ -159,7 +158,7 @@ class Cluster:
         self.now_ms = now_ms
         state = restored(snapshot, ids, self.topics)
         self.keeper.replace(state)
-        self._begin(state, ids.next_id, self.keeper)
+        self._begin(state, ids.next_id, self.keeper, self.new_uuid)
 
     def load(self, state: Snapshot, keeper: Keeper, now_ms: int) -> None:
         """Load a keeper's state, and write each further change to it.
@@ -168,7 +167,7 @@ class Cluster:
         """
         check_brokers(state, self.brokers)
         self.now_ms = now_ms
-        self._begin(state, self.new_producer_id.record().next_id, keeper)
+        self._begin(state, self.new_producer_id.record().next_id, keeper, self.new_uuid)
 
     def _values(self) -> Iterator[tuple[Place, object]]:
         ids = self.new_producer_id.record()

@@ -177,7 +177,7 @@ class KafkaContainer:
             security=security,
         )
         if self.cluster_id is not None:
-            coordinator.cluster.cluster_id = self.cluster_id
+            coordinator.cluster.brokers.cluster_id = self.cluster_id
         running = coordinator.in_thread()
         running.start()
         self._running = running

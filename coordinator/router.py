@@ -37,6 +37,7 @@ from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.coordinator.security.login import Login, Stage
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.security.principal_rules import principal_name, principal_rules
+from loadwise.coordinator.security.tls import subject_name
 from loadwise.coordinator.services import Service, services
 from loadwise.coordinator.settings import REBALANCE_PROTOCOLS, BrokerSettings
 from loadwise.protocol.error_codes import ErrorCode
@@ -173,7 +174,7 @@ class Router:
 
     # ---- logins ----
 
-    def new_login(self, certificate_name: str | None) -> Login | None:
+    def new_login(self, certificate: Mapping[str, Any] | None) -> Login | None:
         """Return the login of a new connection; None if clients need not log in.
 
         The client may have a certificate. Raises `LoginRefusedError` if no rule matches its name.
@@ -181,8 +182,9 @@ class Router:
         options = self.cluster.security
         if options.asks_for_login:
             return Login(self.cluster.users, options.mechanisms, options.validate_token, options.max_session_ms)
-        if certificate_name is None:
+        if certificate is None:
             return None
+        certificate_name = subject_name(certificate)
         name = principal_name(self._principal_rules, certificate_name)
         if name is None:
             raise LoginRefusedError(

@@ -8,20 +8,19 @@ in the log, and no other connection is affected. An answer to a closed connectio
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import ssl
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
-from itertools import count
-from typing import Any
 
+from loadwise.coordinator.alarm import Alarm
 from loadwise.coordinator.apis import api_versions_18 as api_versions
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, LastAnswer, NoAnswer
 from loadwise.coordinator.clock import Clock
 from loadwise.coordinator.connection import Connection
+from loadwise.coordinator.connections import Connections, ServerLimits
 from loadwise.coordinator.errors import DataDirError, LoginRefusedError
 from loadwise.coordinator.faults.injector import FaultInjector
 from loadwise.coordinator.faults.rules import Faults
@@ -32,6 +31,7 @@ from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.groups.service.history import printable
 from loadwise.coordinator.keeper import DataDirectory, Snapshot
 from loadwise.coordinator.large_requests import Joined, LargeRequests, without_body
+from loadwise.coordinator.listening import Listeners
 from loadwise.coordinator.refusals import refusal
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.coordinator.router import Router
@@ -44,31 +44,7 @@ log = logging.getLogger("loadwise.coordinator")
 group_log = logging.getLogger("loadwise.coordinator.groups")
 
 _API_VERSIONS = 18
-_TURNS_TO_OPEN = 5
-"""Turns of the loop until an accepted connection opens: three in asyncio, one in uvloop."""
 _LONGEST_IDLE_CHECK_S = 30.0
-_HANDSHAKE_TIMEOUT_S = 5.0
-"""A peer that is silent in its TLS handshake is disconnected after this time."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerLimits:
-    """Limits of one server, in addition to Kafka's settings (`BrokerSettings`)."""
-
-    max_connections: int = 10_000
-    """Connections beyond this are closed at once."""
-    max_buffered_bytes: int = 256 * 1024 * 1024
-    """Maximum bytes of incomplete requests of all connections; the one that exceeds it is closed.
-
-    Kafka's queued.max.request.bytes, which is unlimited by default.
-    """
-    max_unsent_bytes: int = 256 * 1024 * 1024
-    """Maximum bytes of unread answers of all connections; beyond it, the one with the most is closed."""
-    max_whole_elements: int = 10_000
-    """Maximum elements in the arrays of a request that is not cut; larger ones get INVALID_REQUEST.
-
-    One more is allowed for each partition of the cluster, and two for each topic.
-    """
 
 
 class Server:
@@ -86,20 +62,15 @@ class Server:
     ) -> None:
         self.cluster = router.cluster
         self._router = FaultInjector(router, faults or Faults({api.name for api in router.cluster.apis}))
-        self._tokens = router.tokens
         self.failure: asyncio.Future[DataDirError] = asyncio.get_running_loop().create_future()
         """Set when the data directory cannot be written and serving stops."""
         self._directory = directory
         self._unsafe: list[Answer] = []
         """Answers that wait until the data directory has stored their changes."""
-        self._tls = tls
         self.limits = limits or ServerLimits()
         self._clock = clock
         self._apis = served(self.cluster.apis)
-        self._connections: set[Connection] = set()
-        self._connection_ids = count(1)
-        self._slow: set[Connection] = set()
-        """Connections with more to send than their peers took at once."""
+        self._connections = Connections(self.limits)
         self._waiting: dict[Token, Connection] = {}
         self._large = LargeRequests(
             self._apis,
@@ -113,14 +84,10 @@ class Server:
             max_bytes=self.limits.max_unsent_bytes,
         )
         self._large_tasks: dict[Token, asyncio.Future[None]] = {}
-        self._unread_bytes = 0
-        self._servers: list[asyncio.Server] = []
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._armed_ms: int | None = None
+        self._listeners = Listeners(tls)
+        self._alarm = Alarm(clock, self.carry_on)
         self._idle_check: asyncio.TimerHandle | None = None
         self._is_settling = False
-        self._all_gone = asyncio.Event()
 
     async def start(self, host: str, port: int) -> list[tuple[str, int]]:
         """Listen for every broker, and return the bound addresses in the order of the brokers.
@@ -128,24 +95,9 @@ class Server:
         The first listens on ``port``, the others on the following ports; 0 picks free ones. Raises OSError if that
         fails.
         """
-        self._loop = asyncio.get_running_loop()
-        max_request_bytes = self.cluster.settings.max_request_bytes
-        of_tls: dict[str, Any] = {} if self._tls is None else {"ssl_handshake_timeout": _HANDSHAKE_TIMEOUT_S}
-        bound = []
+        accept = partial(self._accept, self.cluster.settings.max_request_bytes)
         try:
-            for index, node in enumerate(self.cluster.brokers.nodes):
-                accept = partial(Connection, self, node.id, max_request_bytes)
-                at = port + index if port else 0
-                listener = await self._loop.create_server(accept, host, at, ssl=self._tls, **of_tls)
-                self._servers.append(listener)
-                if not listener.sockets:  # asyncio skips every socket that cannot be opened
-                    raise OSError(
-                        errno.EMFILE,
-                        f"cannot open a socket for broker {node.id}: each broker needs one, and so does each "
-                        "connection. Use fewer brokers, or raise the limit of open files (ulimit -n)",
-                    )
-                bound_host, bound_port = listener.sockets[0].getsockname()[:2]
-                bound.append((bound_host, bound_port))
+            bound = await self._listeners.open(host, port, [node.id for node in self.cluster.brokers.nodes], accept)
         except OSError:
             await self.stop()
             raise
@@ -156,30 +108,16 @@ class Server:
 
     async def stop(self) -> None:
         """Close the listeners and every connection."""
-        loop = asyncio.get_running_loop()
-        for listener in self._servers:
-            if isinstance(loop, asyncio.SelectorEventLoop):
-                # Only stop accepting; closing the listener would leave its accepted connections open forever.
-                for listening in listener.sockets:
-                    loop.remove_reader(listening.fileno())
-            else:
-                listener.close()
-        for _ in range(_TURNS_TO_OPEN):
-            await asyncio.sleep(0)
-        for listener in self._servers:
-            listener.close()
-        self._disarm()
+        await self._listeners.close()
+        self._alarm.clear()
         if self._idle_check is not None:
             self._idle_check.cancel()
-        self._all_gone.clear()
-        for connection in list(self._connections):
-            connection.abort()
-        if self._connections:
-            await self._all_gone.wait()
-        for listener in self._servers:
-            await listener.wait_closed()
-        self._servers.clear()
-        self._disarm()  # again: a request in the last turn has armed it
+        await self._connections.abort_all()
+        await self._listeners.wait_closed()
+        self._alarm.clear()  # again: a request in the last turn has armed it
+
+    def _accept(self, max_request_bytes: int, node_id: int) -> Connection:
+        return Connection(self, node_id, max_request_bytes)
 
     def carry_on(self) -> None:
         """Send answers that became due when the state was changed from outside."""
@@ -188,7 +126,7 @@ class Server:
 
     def drop_connections(self, node_id: int) -> None:
         """Close all connections to a broker that was stopped."""
-        for connection in list(self._connections):
+        for connection in self._connections.all():
             if connection.node_id == node_id:
                 connection.abort()
 
@@ -196,24 +134,20 @@ class Server:
 
     def opened(self, connection: Connection) -> None:
         """Register a new connection."""
-        connection.id = next(self._connection_ids)
         self._connections.add(connection)
         node = self.cluster.brokers.node(connection.node_id)
         if self.failure.done() or (node is not None and node.is_stopped):
             connection.abort()
             return
         try:
-            connection.login = self._router.new_login(connection.certificate_name)
+            connection.login = self._router.new_login(connection.peer.certificate)
         except LoginRefusedError as problem:
             connection.abort(str(problem))  # at once: requests that it has already sent must not be served
             return
-        if len(self._connections) > self.limits.max_connections:
-            connection.close(f"the limit of {self.limits.max_connections:,} connections is reached")
+        self._connections.check_number(connection)
 
     def closed(self, connection: Connection) -> None:
         """Drop a closed connection."""
-        self._connections.discard(connection)
-        self._slow.discard(connection)
         if connection.waits_for is not None:
             self._waiting.pop(connection.waits_for, None)
             self._router.forget(connection.waits_for)
@@ -222,26 +156,15 @@ class Server:
         self._deliver(self._router.disconnected(connection.id, self._clock.now_ms()))
         if self._directory is not None and self._directory.has_changes:
             self._settle_soon()
-        if not self._connections:
-            self._all_gone.set()
+        self._connections.discard(connection)
 
     def count_unread(self, connection: Connection, more_bytes: int) -> None:
         """Add to the bytes of incomplete requests; a negative number subtracts."""
-        self._unread_bytes += more_bytes
-        if more_bytes > 0 and self._unread_bytes > self.limits.max_buffered_bytes:
-            limit = f"the limit is {self.limits.max_buffered_bytes:,}"
-            connection.close(f"incomplete requests take {self._unread_bytes:,} bytes together; {limit}")
+        self._connections.count_unread(connection, more_bytes)
 
     def wrote(self, connection: Connection) -> None:
         """Note that a connection has more to send than the peer takes at once."""
-        self._slow.add(connection)
-        unsent = {each: each.unsent_bytes for each in self._slow}
-        self._slow = {each for each, size in unsent.items() if size}
-        total = sum(unsent.values())
-        if total > self.limits.max_unsent_bytes:
-            slowest = max(unsent, key=unsent.__getitem__)
-            limit = f"the limit is {self.limits.max_unsent_bytes:,}, and this peer has the most"
-            slowest.abort(f"unread answers take {total:,} bytes together; {limit}")
+        self._connections.wrote(connection)
 
     def received(self, connection: Connection, frame: bytes) -> None:
         """Handle a request of a connection without another one in progress."""
@@ -269,9 +192,9 @@ class Server:
 
     def _call(self, connection: Connection, request: Request) -> Call:
         """Return the call of a connection, which waits for its answer from now on."""
-        token = connection.waits_for = next(self._tokens)
+        token = connection.waits_for = next(self._router.router.tokens)
         self._waiting[token] = connection
-        return Call(token, request, connection.client_host, connection.node_id, connection.login, connection.id)
+        return Call(token, request, connection.peer.client_host, connection.node_id, connection.login, connection.id)
 
     def _handle(self, call: Call) -> None:
         self._deliver(self._router.receive(call, self._clock.now_ms()))
@@ -335,20 +258,20 @@ class Server:
         self._router.restore(snapshot, self._clock.now_ms())
         self._waiting.clear()
         self._unsafe.clear()
-        for connection in list(self._connections):
+        for connection in self._connections.all():
             connection.abort()
-        self._disarm()
+        self._alarm.clear()
         self._settle()
 
     def freeze(self) -> None:
         """Stop the clock, so that nothing expires."""
         self._clock.freeze()
-        self._disarm()
+        self._alarm.clear()
 
     def resume(self) -> None:
         """Let the clock run on."""
         self._clock.resume()
-        self._disarm()
+        self._alarm.clear()
         self._arm()
 
     def step(self, ms: int) -> None:
@@ -358,7 +281,7 @@ class Server:
             self._clock.advance_to(deadline_ms)
             self._deliver(self._router.expire(self._clock.now_ms()))
         self._clock.advance_to(end_ms)
-        self._disarm()
+        self._alarm.clear()
         self._settle()
 
     # ---- answers and time ----
@@ -395,9 +318,8 @@ class Server:
 
     def _settle_soon(self) -> None:
         if not self._is_settling:
-            assert self._loop is not None
             self._is_settling = True
-            self._loop.call_soon(self._settle)
+            asyncio.get_running_loop().call_soon(self._settle)
 
     def _settle(self) -> None:
         """At the end of a turn, log the groups' changes and set the timer."""
@@ -416,57 +338,29 @@ class Server:
             log.critical("the coordinator stops serving: %s", problem)
             self.failure.set_result(problem)
             self._unsafe.clear()
-            for connection in list(self._connections):
+            for connection in self._connections.all():
                 connection.abort()
             return
         unsafe, self._unsafe = self._unsafe, []
         self._send(unsafe)
 
     def _arm(self) -> None:
-        """Set the timer for the next deadline, or earlier; then it is set again."""
-        assert self._loop is not None
-        deadline_ms = self._router.next_deadline_ms
-        now_ms = self._clock.now_ms()
-        if (
-            deadline_ms is None
-            or (self._armed_ms is not None and self._armed_ms <= deadline_ms)
-            or (self._clock.is_frozen and deadline_ms > now_ms)
-            or not self._servers
-        ):
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._armed_ms = deadline_ms
-        # A loop's clock is finer than milliseconds, so wait slightly longer to be past the deadline.
-        delay_ms = deadline_ms + 1 - now_ms
-        self._timer = self._loop.call_later(max(delay_ms, 0) / 1000, self._on_timer)
-
-    def _disarm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._armed_ms = None
-
-    def _on_timer(self) -> None:
-        self._timer = self._armed_ms = None
-        self.carry_on()
+        """Set the alarm for the next deadline."""
+        if self._listeners.is_open:
+            self._alarm.set(self._router.next_deadline_ms)
 
     def _check_idle(self) -> None:
         """Close idle and half-open connections, but not those that wait for an answer."""
-        assert self._loop is not None
         max_idle_s = self.cluster.settings.connections_max_idle_ms / 1000
-        if max_idle_s < 0:
-            return
-        latest_s = self._loop.time() - max_idle_s
-        for connection in list(self._connections):
-            if connection.waits_for is None and connection.active_at_s < latest_s:
-                connection.abort(f"idle for {max_idle_s:,.0f} s (connections.max.idle.ms)")
-        self._idle_check = self._loop.call_later(min(max_idle_s / 4, _LONGEST_IDLE_CHECK_S), self._check_idle)
+        if max_idle_s >= 0:
+            self._connections.close_idle(max_idle_s)
+            check_s = min(max_idle_s / 4, _LONGEST_IDLE_CHECK_S)
+            self._idle_check = asyncio.get_running_loop().call_later(check_s, self._check_idle)
 
     def _descriptors(self) -> Iterator[int]:
         """Return the sockets that a child process must not keep open."""
-        for listener in self._servers:
-            yield from (listening.fileno() for listening in listener.sockets)
-        yield from (connection.descriptor for connection in self._connections)
+        yield from self._listeners.descriptors()
+        yield from (connection.descriptor for connection in self._connections.all())
 
     def _log_transitions(self) -> None:
         for moment in self.cluster.groups.history.take_unlogged():

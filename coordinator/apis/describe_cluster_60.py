@@ -21,7 +21,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
         error_code=ErrorCode.NONE,
         error_message=None,
         endpoint_type=1,
-        cluster_id=cluster.cluster_id,
+        cluster_id=cluster.brokers.cluster_id,
         controller_id=cluster.brokers.controller.id,
         brokers=[
             row(broker_id=node.id, host=node.host, port=node.port, rack=node.rack, is_fenced=False)

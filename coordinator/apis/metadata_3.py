@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 from loadwise.coordinator.access import Access, cluster_operations
 from loadwise.coordinator.calls import Call, EncodedBody, Message
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, Brokers
 from loadwise.coordinator.cluster.replication import NO_NODE
-from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, Topic, is_topic_name
+from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, Topic, Topics, is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
@@ -30,6 +31,8 @@ _CLUSTER_OPERATIONS = range(8, 11)
 _MAX_KEPT = 64
 _MAX_KEPT_BYTES = 16 * 1024 * 1024
 _Topic = MetadataResponse.MetadataResponseTopic
+_ENCODED: WeakKeyDictionary[Topics, dict[object, EncodedBody]] = WeakKeyDictionary()
+"""The encoded bodies of each cluster's topics, by what they depend on."""
 
 
 Wanted: TypeAlias = "tuple[tuple[str | None, UUID | None], ...] | None"
@@ -44,15 +47,16 @@ def handle(call: Call, cluster: Cluster) -> EncodedBody | Message:
     if call.is_slice:
         return _response(call, cluster, wanted)
     key = (call.version, wanted, cluster.topics.version, *_tells_operations(call))
-    encoded = cluster.encoded.get(key)
+    encoded_bodies = _ENCODED.setdefault(cluster.topics, {})
+    encoded = encoded_bodies.get(key)
     if encoded is None:
         response = _response(call, cluster, wanted)
         flexible = call.version in MetadataResponse.schema.flexible
         encoded = EncodedBody(encode_body(response), flexible)
-        kept_bytes = sum(len(each.data) for each in cluster.encoded.values())
-        if len(cluster.encoded) >= _MAX_KEPT or kept_bytes + len(encoded.data) > _MAX_KEPT_BYTES:
-            cluster.encoded.clear()
-        cluster.encoded[key] = encoded
+        kept_bytes = sum(len(each.data) for each in encoded_bodies.values())
+        if len(encoded_bodies) >= _MAX_KEPT or kept_bytes + len(encoded.data) > _MAX_KEPT_BYTES:
+            encoded_bodies.clear()
+        encoded_bodies[key] = encoded
     return encoded
 
 
@@ -112,7 +116,7 @@ def _response(call: Call, cluster: Cluster, wanted: Wanted) -> Message:
         brokers=[
             row(node_id=node.id, host=node.host, port=node.port, rack=node.rack) for node in cluster.brokers.running
         ],
-        cluster_id=cluster.cluster_id,
+        cluster_id=cluster.brokers.cluster_id,
         controller_id=cluster.brokers.controller.id,
         topics=topics,
         cluster_authorized_operations=cluster_operations(access) if of_cluster else None,

@@ -67,6 +67,7 @@ class Brokers:
         self.nodes = tuple(
             Node(FIRST_NODE_ID + index, racks[index % len(racks)] if racks else None) for index in range(brokers)
         )
+        self.cluster_id = "loadwise"
         self._by_id = {node.id: node for node in self.nodes}
         self._order = _by_turns(self.nodes)
         self.default_replication_factor = default_replication_factor or min(brokers, _MOST_REPLICAS)

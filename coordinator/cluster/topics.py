@@ -92,7 +92,7 @@ class Topics:
     ) -> None:
         self._brokers = brokers
         self._new_logs = new_logs
-        self._new_id = new_id
+        self.new_id = new_id
         self._max_partitions = max_partitions
         self._keeper = keeper
         self._by_name: dict[str, Topic] = {}
@@ -184,7 +184,7 @@ class Topics:
         if replicas is None:
             factor = replication_factor or self._brokers.default_replication_factor
             replicas = self._spread(partitions, factor)
-        topic = Topic(name, self._new_id(), [], dict(configs or {}))
+        topic = Topic(name, self.new_id(), [], dict(configs or {}))
         topic.partitions.extend(self._new_partitions(topic, replicas))
         self._add(topic)
         self._keep_topic(topic)

@@ -6,8 +6,9 @@ faults it changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from loadwise.coordinator.calls import Answer, Call, HangUp
@@ -92,9 +93,9 @@ class FaultInjector:
         """Clean up after a closed connection."""
         return self._passed(self.router.disconnected(connection_id, now_ms), now_ms)
 
-    def new_login(self, certificate_name: str | None) -> Login | None:
+    def new_login(self, certificate: Mapping[str, Any] | None) -> Login | None:
         """Call `Router.new_login`."""
-        return self.router.new_login(certificate_name)
+        return self.router.new_login(certificate)
 
     def restore(self, snapshot: Snapshot, now_ms: int) -> None:
         """Restore a snapshot; delayed requests and answers are dropped."""

@@ -27,7 +27,7 @@ from peers import Peer, answers, beat, join, produce
 from topics import WAIT_S
 
 from loadwise.coordinator import BrokerSettings, Coordinator
-from loadwise.coordinator.server import ServerLimits
+from loadwise.coordinator.connections import ServerLimits
 
 MIB = 1024 * 1024
 CONNECTIONS = 1_000

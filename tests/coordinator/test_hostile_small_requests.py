@@ -167,7 +167,7 @@ def test_answers_about_topics_are_kept_up_to_a_size(monkeypatch: pytest.MonkeyPa
     for index in range(50):
         wanted = [topic(name=f"new{index}-{number}") for number in range(5)]
         assert len(wire.ask(metadata.MetadataRequest(version=9, topics=wanted), 9).topics) == 5
-        kept = wire.cluster.encoded.values()
+        kept = metadata_api._ENCODED[wire.cluster.topics].values()
         assert len(kept) == 1 or sum(len(each.data) for each in kept) <= 500
 
 

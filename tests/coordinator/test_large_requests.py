@@ -43,7 +43,7 @@ from wires import APIS
 
 from loadwise.coordinator import Coordinator, large_requests, server
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS
-from loadwise.coordinator.server import ServerLimits
+from loadwise.coordinator.connections import ServerLimits
 from loadwise.protocol.cutting import Cutter, Joiner
 from loadwise.protocol.decoding import AT_ONCE
 from loadwise.protocol.error_codes import ErrorCode

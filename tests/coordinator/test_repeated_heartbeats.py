@@ -194,7 +194,7 @@ async def test_it_waits_like_any_request_for_what_a_directory_has_not_kept_yet(t
         await member.join()
         assert await member.beat() is ErrorCode.NONE
         coordinator.cluster.topics.create("t", 1)  # kept at the end of this turn of the loop
-        (connection,) = coordinator._embedded.server._connections
+        (connection,) = coordinator._embedded.server._connections.all()
         connection.data_received(member.frame(7))
         assert member.handled == 2
         assert not connection._answers

@@ -26,8 +26,8 @@ from loadwise.coordinator import BrokerSettings, Coordinator
 from loadwise.coordinator.apis import metadata_3 as metadata
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.connection import host_in_java
+from loadwise.coordinator.connections import ServerLimits
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.server import ServerLimits
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ async def test_nothing_happens_by_time_after_it_has_stopped(turns: int) -> None:
 
     ask(turns)
     await coordinator.stop()
-    assert server._timer is None
+    assert server._alarm._timer is None
     await peer.close()
 
 

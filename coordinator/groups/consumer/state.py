@@ -38,6 +38,39 @@ class ConsumerGroupState(Enum):
     DEAD = "Dead"
 
 
+class Subscriptions:
+    """Counts of what the members of a group subscribe with."""
+
+    def __init__(self) -> None:
+        self.topics: Counter[frozenset[str]] = Counter()
+        self.regexes: Counter[str] = Counter()
+        self.assignors: Counter[str] = Counter()
+        self.static_ids: dict[str, str] = {}
+        """Group instance id to member id (KIP-345)."""
+        self.size_bytes = 0
+        self.classic = 0
+        """The number of classic members."""
+        self.classic_protocols: Counter[str] = Counter()
+
+    def count(self, subscription: MemberSubscription, step: int) -> None:
+        """Add a subscription with ``step`` 1, and take it away with -1."""
+        self.size_bytes += step * subscription.size
+        _add(self.topics, subscription.topics, step)
+        if subscription.regex:
+            _add(self.regexes, subscription.regex, step)
+        if subscription.assignor is not None:
+            _add(self.assignors, subscription.assignor, step)
+        if subscription.classic is not None:
+            self.classic += step
+            for name, _ in subscription.classic.protocols:
+                _add(self.classic_protocols, name, step)
+        if subscription.instance_id is not None:
+            if step > 0:
+                self.static_ids[subscription.instance_id] = subscription.member_id
+            elif self.static_ids.get(subscription.instance_id) == subscription.member_id:
+                del self.static_ids[subscription.instance_id]
+
+
 class ConsumerState:
     """The persistent state of a consumer group; only `apply` changes it."""
 
@@ -53,14 +86,7 @@ class ConsumerState:
         """Regular expression to its topics."""
         self._targets: dict[str, Partitions] = {}
         self._holders: dict[UUID, dict[int, str]] = {}  # the member that has a partition or must still revoke it
-        self._static_ids: dict[str, str] = {}
-        self._topics: Counter[frozenset[str]] = Counter()
-        self._regexes: Counter[str] = Counter()
-        self._assignors: Counter[str] = Counter()
-        self.subscription_bytes = 0
-        """Size of the subscriptions of all members."""
-        self._classic = 0
-        self._classic_protocols: Counter[str] = Counter()
+        self._subscriptions = Subscriptions()
         self._behind: set[str] = set()  # members that have not reached their target
         self._fingerprint = 0
         self._fingerprint_of: object = None  # its inputs when it was computed
@@ -73,7 +99,7 @@ class ConsumerState:
 
     def static_member(self, instance_id: str) -> ConsumerMember | None:
         """Return the member with a group instance id (KIP-345)."""
-        member_id = self._static_ids.get(instance_id)
+        member_id = self._subscriptions.static_ids.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 
     def holder(self, topic_id: UUID, partition: int) -> str | None:
@@ -91,28 +117,36 @@ class ConsumerState:
     def topics(self) -> set[str]:
         """Return the names of all subscribed topics."""
         names: set[str] = set()
-        return names.union(*self._topics, *(self.regexes.get(regex, ()) for regex in self._regexes))
+        subscribed = self._subscriptions
+        return names.union(*subscribed.topics, *(self.regexes.get(regex, ()) for regex in subscribed.regexes))
 
     def subscribed_regexes(self) -> Iterable[str]:
         """Return the regular expressions of members."""
-        return self._regexes
+        return self._subscriptions.regexes
 
     def is_subscribed_with(self, regex: str) -> bool:
         """Return whether a member uses this regular expression."""
-        return regex in self._regexes
+        return regex in self._subscriptions.regexes
 
     def preferred_assignor(self) -> str | None:
         """Return the assignor that most members request; in a tie the first."""
-        return max(self._assignors, key=self._assignors.__getitem__, default=None)
+        assignors = self._subscriptions.assignors
+        return max(assignors, key=assignors.__getitem__, default=None)
 
     @property
     def classic_members(self) -> int:
         """Return the number of classic members."""
-        return self._classic
+        return self._subscriptions.classic
+
+    @property
+    def subscription_bytes(self) -> int:
+        """Return the size of the subscriptions of all members."""
+        return self._subscriptions.size_bytes
 
     def supports_any(self, protocols: Iterable[str]) -> bool:
         """Return whether all classic members, if any, support one of these protocols."""
-        return any(self._classic_protocols[name] == self._classic for name in protocols)
+        subscribed = self._subscriptions
+        return any(subscribed.classic_protocols[name] == subscribed.classic for name in protocols)
 
     @property
     def name(self) -> ConsumerGroupState:
@@ -128,7 +162,8 @@ class ConsumerState:
 
         O(topics), but O(1) while topics and subscriptions stay the same.
         """
-        of = (topics.version, frozenset(self._topics), frozenset(self._regexes), tuple(self.regexes.items()))
+        subscribed = (frozenset(self._subscriptions.topics), frozenset(self._subscriptions.regexes))
+        of = (topics.version, *subscribed, tuple(self.regexes.items()))
         if of != self._fingerprint_of:
             self._fingerprint, self._fingerprint_of = fingerprint(self.topics(), topics), of
         return self._fingerprint
@@ -158,9 +193,9 @@ class ConsumerState:
                 self._compare(member)
             case MemberSubscription():
                 member = self._member(record.member_id)
-                self._count(member.subscription, -1)
+                self._subscriptions.count(member.subscription, -1)
                 member.subscription = record
-                self._count(record, 1)
+                self._subscriptions.count(record, 1)
             case MemberTarget():
                 self._targets[record.member_id] = record.partitions
             case GroupEpoch():
@@ -180,7 +215,7 @@ class ConsumerState:
         member = self.members.get(member_id)
         if member is None:
             member = self.members[member_id] = ConsumerMember.new(self.group_id, member_id)
-            self._count(member.subscription, 1)
+            self._subscriptions.count(member.subscription, 1)
             self._compare(member)
         return member
 
@@ -195,7 +230,7 @@ class ConsumerState:
             case ("member", str(member_id)):
                 member = self.members.pop(member_id, None)
                 if member is not None:
-                    self._count(member.subscription, -1)
+                    self._subscriptions.count(member.subscription, -1)
                     self._release(member.current)
                 self._behind.discard(member_id)
             case ("target", str(member_id)):
@@ -210,23 +245,6 @@ class ConsumerState:
                 self.regexes.pop(regex, None)
             case _:
                 raise AssertionError(f"no record of a consumer group has the key {key}")
-
-    def _count(self, subscription: MemberSubscription, step: int) -> None:
-        self.subscription_bytes += step * subscription.size
-        _add(self._topics, subscription.topics, step)
-        if subscription.regex:
-            _add(self._regexes, subscription.regex, step)
-        if subscription.assignor is not None:
-            _add(self._assignors, subscription.assignor, step)
-        if subscription.classic is not None:
-            self._classic += step
-            for name, _ in subscription.classic.protocols:
-                _add(self._classic_protocols, name, step)
-        if subscription.instance_id is not None:
-            if step > 0:
-                self._static_ids[subscription.instance_id] = subscription.member_id
-            elif self._static_ids.get(subscription.instance_id) == subscription.member_id:
-                del self._static_ids[subscription.instance_id]
 
     def _hold(self, current: MemberAssignment) -> None:
         for topic_id, numbers in _all(current):
