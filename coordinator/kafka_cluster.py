@@ -158,7 +158,7 @@ class Cluster:
         self.now_ms = now_ms
         state = restored(snapshot, ids, self.topics)
         self.keeper.replace(state)
-        self._begin(state, ids.next_id, self.keeper, self.new_uuid)
+        self._begin(state, ids.next_id, self.keeper, self.topics.new_id)
 
     def load(self, state: Snapshot, keeper: Keeper, now_ms: int) -> None:
         """Load a keeper's state, and write each further change to it.
@@ -167,7 +167,7 @@ class Cluster:
         """
         check_brokers(state, self.brokers)
         self.now_ms = now_ms
-        self._begin(state, self.new_producer_id.record().next_id, keeper, self.new_uuid)
+        self._begin(state, self.new_producer_id.record().next_id, keeper, self.topics.new_id)
 
     def _values(self) -> Iterator[tuple[Place, object]]:
         ids = self.new_producer_id.record()
