@@ -197,7 +197,7 @@ async def test_it_waits_like_any_request_for_what_a_directory_has_not_kept_yet(t
         (connection,) = coordinator._embedded.server._connections.all()
         connection.data_received(member.frame(7))
         assert member.handled == 2
-        assert not connection._answers
+        assert not connection._unsent.answers
         assert (await peer.read(HeartbeatResponse, 4)).error_code == 0
         await peer.close()
 
