@@ -50,8 +50,6 @@ from loadwise.coordinator.faults.rules import Fault, Faults
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.keeper import Snapshot
-from loadwise.coordinator.security.options import Security
-from loadwise.coordinator.security.tls import TlsFiles
 from loadwise.coordinator.settings import BrokerSettings, configured
 from loadwise.coordinator.threaded import ThreadedCoordinator
 
@@ -60,20 +58,24 @@ if TYPE_CHECKING:
     from loadwise.coordinator.authorization.options import Authorization
     from loadwise.coordinator.kafka_container import KafkaContainer
     from loadwise.coordinator.security.certificates import Certificates
+    from loadwise.coordinator.security.options import Security
+    from loadwise.coordinator.security.tls import TlsFiles
     from loadwise.coordinator.security.tokens import OAuthToken
 
-_MODULES = {
+_LATER = {
     "Acl": "loadwise.coordinator.authorization.acls",
     "Authorization": "loadwise.coordinator.authorization.options",
     "Certificates": "loadwise.coordinator.security.certificates",
     "KafkaContainer": "loadwise.coordinator.kafka_container",
     "OAuthToken": "loadwise.coordinator.security.tokens",
+    "Security": "loadwise.coordinator.security.options",
+    "TlsFiles": "loadwise.coordinator.security.tls",
 }
 """The names whose modules are imported when they are needed."""
 
 
 def __getattr__(name: str) -> Any:
-    module = _MODULES.get(name)
+    module = _LATER.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(module), name)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from loadwise.coordinator.cluster.brokers import FIRST_NODE_ID
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.groups.events import Event, Token
-from loadwise.coordinator.security.login import Login
+from loadwise.coordinator.logins import Login
 from loadwise.protocol.messages import Request
 
 Message: TypeAlias = Any

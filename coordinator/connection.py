@@ -15,8 +15,8 @@ from ipaddress import IPv6Address
 from typing import Any, NamedTuple, Protocol, cast
 
 from loadwise.coordinator.groups.events import Token
+from loadwise.coordinator.logins import MAX_TOKEN_BYTES, Login, Stage
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
-from loadwise.coordinator.security.login import MAX_TOKEN_BYTES, Login, Stage
 from loadwise.protocol.errors import MalformedBytesError
 from loadwise.protocol.frames import FrameSplitter
 

@@ -9,7 +9,7 @@ from os import PathLike
 
 from loadwise.coordinator.connections import ServerLimits
 from loadwise.coordinator.errors import BadClusterError, NotLoopbackError, WeakTokenError
-from loadwise.coordinator.security.options import Security
+from loadwise.coordinator.logins import SecurityOptions
 from loadwise.coordinator.settings import BrokerSettings
 
 _LEAST_TOKEN_LENGTH = 16
@@ -54,7 +54,7 @@ class CoordinatorOptions:
     advertised_port: int | None = None
     settings: BrokerSettings = field(default_factory=BrokerSettings)
     limits: ServerLimits = field(default_factory=ServerLimits)
-    security: Security | None = None
+    security: SecurityOptions | None = None
     http: HttpOptions | None = None
     data_dir: str | PathLike[str] | None = None
     accept_data_loss: bool = False

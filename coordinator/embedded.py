@@ -20,8 +20,8 @@ from loadwise.coordinator.errors import CoordinatorError, DataDirError, NotRunni
 from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import DataDirectory, Snapshot
+from loadwise.coordinator.logins import SecurityOptions
 from loadwise.coordinator.router import Router
-from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.server import Server
 from loadwise.coordinator.settings import BrokerSettings
 from loadwise.coordinator.threaded import ThreadedCoordinator
@@ -204,7 +204,7 @@ class Coordinator(ClusterControl):
         advertised_port: int | None = None,
         settings: BrokerSettings | None = None,
         limits: ServerLimits | None = None,
-        security: Security | None = None,
+        security: SecurityOptions | None = None,
         http: HttpOptions | None = None,
         data_dir: str | PathLike[str] | None = None,
         accept_data_loss: bool = False,

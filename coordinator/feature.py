@@ -11,6 +11,7 @@ from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.kind import GroupKind
 from loadwise.coordinator.keeper import Place, Snapshot
+from loadwise.coordinator.logins import Login
 from loadwise.protocol.batches import BatchHeader
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -45,6 +46,10 @@ class Feature:
     def take_answers(self, now_ms: int) -> Iterable[Answer]:  # noqa: ARG002
         """Return the answers to calls whose outcome was `LATER`, as far as they are ready."""
         return ()
+
+    def new_login(self, certificate: Mapping[str, Any] | None) -> Login | None:  # noqa: ARG002
+        """Return the login of a new connection; None if clients need not log in. Raises `LoginRefusedError`."""
+        return None
 
     def forget(self, token: Token) -> None:
         """Drop a call that waits for its answer."""

@@ -13,6 +13,7 @@ from loadwise.coordinator.feature import Feature
 FEATURES = (
     "authorization",
     "quotas",
+    "security",
     "share",
     "streams",
     "transactions",

@@ -28,11 +28,10 @@ from loadwise.coordinator.groups.records import Record
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.keeper import NOTHING, Keeper, LogName, Place, Snapshot
 from loadwise.coordinator.log_upkeep import LogUpkeep
+from loadwise.coordinator.logins import SecurityOptions
 from loadwise.coordinator.offsets_topic import OffsetsTopic
 from loadwise.coordinator.restored import check_brokers, restored
 from loadwise.coordinator.rights import Rights
-from loadwise.coordinator.security.options import Security
-from loadwise.coordinator.security.users import ScramRecord, Users
 from loadwise.coordinator.settings import BrokerSettings
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
@@ -50,14 +49,14 @@ class Cluster:
         apis: Iterable[Api] = (),
         features: Iterable[type[Feature]] = (),
         brokers: Brokers | None = None,
-        security: Security | None = None,
+        security: SecurityOptions | None = None,
         new_uuid: Callable[[], UUID] = uuid4,
     ) -> None:
         self.settings = settings or BrokerSettings()
         self.apis = sorted(apis, key=lambda api: api.key)
         """The served APIs."""
-        self.security = security or Security(protocol="PLAINTEXT")
-        """How clients log in."""
+        self.security = security
+        """How clients log in; None: they need not."""
         self.brokers = brokers or Brokers()
         self.now_ms = 0
         """The time of the current call."""
@@ -73,8 +72,6 @@ class Cluster:
         """Stores each change."""
         self.brokers.keeper = keeper
         self.brokers.load(state.of(CoordinatorsRecord))
-        self.users = Users(self.security.users, self.security.mechanisms, keeper)
-        self.users.load(state.of(ScramRecord))
         self.authorizer: Rights | None = None
         """Decides what clients may do; None: everything is allowed."""
         self.resource_configs = ResourceConfigs(keeper, self.settings.configs)
@@ -94,8 +91,7 @@ class Cluster:
             self.new_producer_id.load(record)
         for kind in self.features:
             self.features[kind] = kind(self)
-        if self.security.authorization is not None and self.authorizer is None:
-            raise BadSecurityError("the feature that decides what clients may do is not there")
+        self._check_security()
         records = [value for _, value in state.values if isinstance(value, Record)]
         self.groups = Groups.replay(
             records,
@@ -127,6 +123,15 @@ class Cluster:
         self.outbox.clear()
         for feature in self.features.values():
             feature.load(state)
+
+    def _check_security(self) -> None:
+        """Raise `BadSecurityError` if the feature that security needs is not there."""
+        if self.security is None:
+            return
+        if all(kind.new_login is Feature.new_login for kind in self.features):
+            raise BadSecurityError("no feature lets clients log in")
+        if self.security.authorization is not None and self.authorizer is None:
+            raise BadSecurityError("no feature decides what clients may do")
 
     def new_uuid(self) -> UUID:
         """Return a new id, as topics and members get one."""
@@ -171,7 +176,7 @@ class Cluster:
 
     def _values(self) -> Iterator[tuple[Place, object]]:
         ids = self.new_producer_id.record()
-        holders = (self.brokers, self.users, self.resource_configs, self.topics)
+        holders = (self.brokers, self.resource_configs, self.topics)
         for record in (ids, *(each for holder in holders for each in holder.records())):
             yield record.place, record
         yield from self.groups.journal.entries()

@@ -25,19 +25,15 @@ from loadwise.coordinator.calls import (
     Response,
 )
 from loadwise.coordinator.cluster.brokers import Brokers
-from loadwise.coordinator.errors import LoginRefusedError
 from loadwise.coordinator.features import features
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Keeper, Snapshot
+from loadwise.coordinator.logins import Login, SecurityOptions, Stage
 from loadwise.coordinator.refusals import refusal
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
-from loadwise.coordinator.security.login import Login, Stage
-from loadwise.coordinator.security.options import Security
-from loadwise.coordinator.security.principal_rules import principal_name, principal_rules
-from loadwise.coordinator.security.tls import subject_name
 from loadwise.coordinator.services import Service, services
 from loadwise.coordinator.settings import REBALANCE_PROTOCOLS, BrokerSettings
 from loadwise.protocol.error_codes import ErrorCode
@@ -51,7 +47,7 @@ class Router:
         settings: BrokerSettings | None = None,
         *,
         brokers: Brokers | None = None,
-        security: Security | None = None,
+        security: SecurityOptions | None = None,
         new_uuid: Callable[[], UUID] = uuid4,
     ) -> None:
         self.services: Mapping[int, Service] = services()
@@ -67,7 +63,6 @@ class Router:
         """The state behind it."""
         self.tokens = count(1)
         """Tokens of pending answers. They are never reused, so no client gets an answer from before a restart."""
-        self._principal_rules = principal_rules(self.cluster.security.principal_mapping_rules)
         self._waiting: dict[Token, tuple[Call, Callable[[Call, Any], Response]]] = {}
 
     @property
@@ -177,20 +172,10 @@ class Router:
     def new_login(self, certificate: Mapping[str, Any] | None) -> Login | None:
         """Return the login of a new connection; None if clients need not log in.
 
-        The client may have a certificate. Raises `LoginRefusedError` if no rule matches its name.
+        The client may have a certificate. Raises `LoginRefusedError` if no client has its name.
         """
-        options = self.cluster.security
-        if options.asks_for_login:
-            return Login(self.cluster.users, options.mechanisms, options.validate_token, options.max_session_ms)
-        if certificate is None:
-            return None
-        certificate_name = subject_name(certificate)
-        name = principal_name(self._principal_rules, certificate_name)
-        if name is None:
-            raise LoginRefusedError(
-                f"no rule of ssl.principal.mapping.rules matches the certificate of {certificate_name}"
-            )
-        return Login.by_certificate(name)
+        logins = (feature.new_login(certificate) for feature in self.cluster.features.values())
+        return next((login for login in logins if login is not None), None)
 
     def _refused(self, call: Call) -> Outcome | None:
         """Return the answer to a call that does not reach its API; None if it does."""

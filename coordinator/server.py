@@ -32,10 +32,10 @@ from loadwise.coordinator.groups.service.history import printable
 from loadwise.coordinator.keeper import DataDirectory, Snapshot
 from loadwise.coordinator.large_requests import Joined, LargeRequests, without_body
 from loadwise.coordinator.listening import Listeners
+from loadwise.coordinator.logins import Login, Stage
 from loadwise.coordinator.refusals import refusal
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.coordinator.router import Router
-from loadwise.coordinator.security.login import Login, Stage
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError, TooManyElementsError, UnsupportedVersionError
 from loadwise.protocol.messages import Request, decode_request, encode_response, frame_body, frame_head, served

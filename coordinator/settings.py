@@ -16,6 +16,8 @@ from typing import Any, Literal, TypeAlias
 from loadwise.coordinator.configs.broker_configs import broker_configs
 from loadwise.coordinator.configs.definitions import INT_MAX, LONG_MAX, ConfigType
 from loadwise.coordinator.configs.group_bounds import BOUNDS
+from loadwise.coordinator.configs.security_configs import LISTENER
+from loadwise.coordinator.configs.security_configs import NAMES as SECURITY_CONFIGS
 from loadwise.coordinator.configs.share_limits import ShareGroupLimits
 from loadwise.coordinator.configs.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS
@@ -23,8 +25,6 @@ from loadwise.coordinator.configs.transaction_limits import TransactionLimits
 from loadwise.coordinator.errors import BadAssignorError, BadSettingError
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
-from loadwise.coordinator.security.broker_configs import LISTENER
-from loadwise.coordinator.security.broker_configs import NAMES as SECURITY_CONFIGS
 
 log = logging.getLogger("loadwise.coordinator")
 

@@ -18,9 +18,9 @@ from loadwise.coordinator.configs.resources import (
     OF_ALL_BROKERS,
     ResourceType,
 )
+from loadwise.coordinator.configs.security_configs import LISTENER
 from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS, broker_configs_of_topics
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.security.broker_configs import LISTENER
 from loadwise.coordinator.settings import SETTINGS, BrokerSettings, described
 
 

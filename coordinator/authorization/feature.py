@@ -18,7 +18,7 @@ class ClusterAcls(Feature):
     kinds: ClassVar[Mapping[str, type]] = {"acl": AclRecord}
 
     def __init__(self, cluster: Cluster) -> None:
-        options = cluster.security.authorization
+        options = None if cluster.security is None else cluster.security.authorization
         self.authorizer: Authorizer | None = None
         if isinstance(options, Authorization):
             self.authorizer = options.authorizer(cluster.keeper)

@@ -20,10 +20,10 @@ from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.keeper import Snapshot
+from loadwise.coordinator.logins import Login
 from loadwise.coordinator.refusals import refusal
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.coordinator.router import Router
-from loadwise.coordinator.security.login import Login
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,38 +5,28 @@ All listeners share these settings, so ``listener.name.x.`` before a setting is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from loadwise.coordinator.configs.security_configs import (
+    AUTHORIZATION,
+    ENABLED_MECHANISMS,
+    JAAS,
+    LISTENER,
+    NAMES,
+    RULES,
+    STORE_TYPES,
+    TLS,
+)
 from loadwise.coordinator.errors import BadSecurityError
 from loadwise.coordinator.listeners import client_listener
 from loadwise.coordinator.rights import Authorizing
-from loadwise.coordinator.security.mechanisms import MECHANISMS
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.security.tls import TlsFiles
 from loadwise.protocol.jaas import read_jaas
 
 _AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-LISTENER = re.compile(r"listener\.name\.[^.]+\.")
-"""The start of a setting that is for one listener."""
-_JAAS = "sasl.jaas.config"
-_MECHANISMS = "sasl.enabled.mechanisms"
 _USER = "user_"
-_TLS = {
-    "ssl.keystore.location": "keystore",
-    "ssl.key.password": "key_password",
-    "ssl.truststore.location": "truststore",
-    "ssl.client.auth": "client_auth",
-}
-_STORE_TYPES = ("ssl.keystore.type", "ssl.truststore.type")
-_RULES = "ssl.principal.mapping.rules"
-_AUTHORIZATION = ("super.users", "allow.everyone.if.no.acl.found")
-NAMES = (
-    "security.protocol", _MECHANISMS, _JAAS, *(f"{each.lower()}.{_JAAS}" for each in MECHANISMS),
-    "connections.max.reauth.ms", *_TLS, *_STORE_TYPES, _RULES, "authorizer.class.name", *_AUTHORIZATION,
-)  # fmt: skip
-"""The supported security settings."""
 
 
 def security_of(configs: Mapping[str, str]) -> tuple[Security | None, dict[str, str]]:
@@ -59,21 +49,22 @@ def security_of(configs: Mapping[str, str]) -> tuple[Security | None, dict[str, 
             others[written] = value
     listener = client_listener(others)
     protocol = given.get("security.protocol", "PLAINTEXT" if listener is None else listener.protocol)
-    if not protocol.startswith("SASL_") and _MECHANISMS in given:
-        others[written_as[_MECHANISMS]] = given.pop(_MECHANISMS)  # without logins it has no effect, as in Kafka
+    if not protocol.startswith("SASL_") and ENABLED_MECHANISMS in given:
+        # Without logins it has no effect, as in Kafka.
+        others[written_as[ENABLED_MECHANISMS]] = given.pop(ENABLED_MECHANISMS)
     if not given and protocol == "PLAINTEXT":
         return None, others
     options: dict[str, Any] = {"protocol": protocol}
-    if _MECHANISMS in given:
-        options["mechanisms"] = [each.strip() for each in given[_MECHANISMS].split(",")]
+    if ENABLED_MECHANISMS in given:
+        options["mechanisms"] = [each.strip() for each in given[ENABLED_MECHANISMS].split(",")]
     reauth = given.get("connections.max.reauth.ms", "0")
     if not (reauth.isascii() and reauth.isdecimal()):
         raise BadSecurityError(f"connections.max.reauth.ms is {reauth!r}; it must be a whole number of milliseconds")
     options["max_session_ms"] = int(reauth)
-    if _RULES in given:
-        options["principal_mapping_rules"] = given[_RULES]
-    users = {user: password for name in given if name.endswith(_JAAS) for user, password in _users(name, given[name])}
-    login_needed = [name for name in given if name.startswith("sasl.") or name.endswith(_JAAS)]
+    if RULES in given:
+        options["principal_mapping_rules"] = given[RULES]
+    users = {user: password for name in given if name.endswith(JAAS) for user, password in _users(name, given[name])}
+    login_needed = [name for name in given if name.startswith("sasl.") or name.endswith(JAAS)]
     if login_needed and not options["protocol"].startswith("SASL_"):
         raise BadSecurityError(
             f"{login_needed[0]} needs a listener that clients log in to: security.protocol=SASL_PLAINTEXT or SASL_SSL"
@@ -99,10 +90,10 @@ def _users(name: str, jaas: str) -> list[tuple[str, str]]:
 
 
 def _tls(given: Mapping[str, str]) -> TlsFiles | None:
-    for name in _STORE_TYPES:
+    for name in STORE_TYPES:
         if given.get(name, "PEM").upper() != "PEM":
             raise BadSecurityError(f"{name} is {given[name]!r}; it must be PEM: convert files of another type")
-    options: dict[str, Any] = {field: given[name] for name, field in _TLS.items() if name in given}
+    options: dict[str, Any] = {field: given[name] for name, field in TLS.items() if name in given}
     if not options:
         return None
     if "keystore" not in options:
@@ -113,7 +104,7 @@ def _tls(given: Mapping[str, str]) -> TlsFiles | None:
 def _authorization(given: Mapping[str, str]) -> Authorizing | None:
     wanted = given.get("authorizer.class.name")
     if wanted is None:
-        alone = [name for name in _AUTHORIZATION if name in given]
+        alone = [name for name in AUTHORIZATION if name in given]
         if alone:
             raise BadSecurityError(f"{alone[0]} needs an authorizer: authorizer.class.name={_AUTHORIZER}")
         return None

@@ -13,30 +13,15 @@ bytes with their size, without a Kafka request around them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum, auto
 
 from loadwise.coordinator.errors import BadCredentialsError, LoginRefusedError, UnansweredLoginError
+from loadwise.coordinator.logins import Stage
 from loadwise.coordinator.security.mechanisms import Mechanism, new_mechanism
 from loadwise.coordinator.security.tokens import TokenValidator
 from loadwise.coordinator.security.users import Users
 
-MAX_TOKEN_BYTES = 524_288
-"""Largest request before the login (sasl.server.max.receive.size)."""
-
 _RAW = 0
 _AGAIN_AFTER_MS = 1000
-
-
-class Stage(Enum):
-    """A stage of a login."""
-
-    START = auto()
-    TOLD_VERSIONS = auto()
-    TOKENS = auto()
-    RAW_TOKENS = auto()
-    OTHER_MECHANISM = auto()
-    """The client logs in again with another mechanism; its connection closes at the next request."""
-    DONE = auto()
 
 
 _EXPECTED = {
@@ -46,7 +31,7 @@ _EXPECTED = {
 }
 
 
-class Login:
+class SaslLogin:
     """The login of one connection."""
 
     def __init__(
@@ -71,7 +56,7 @@ class Login:
         self._began_again_ms: int | None = None
 
     @classmethod
-    def by_certificate(cls, name: str) -> Login:
+    def by_certificate(cls, name: str) -> SaslLogin:
         """Return the finished login of a client that its certificate identifies."""
         login = cls(Users({}, ()), ())
         login.user = name

@@ -140,8 +140,6 @@ _AUTH = re.compile(r"([a-zA-Z0-9_]+) +([-_~+/.a-zA-Z0-9]+=*)")
 OAUTHBEARER = "OAUTHBEARER"
 PASSWORD_MECHANISMS = ("PLAIN", *SCRAM_HASHES)
 """The mechanisms with passwords."""
-MECHANISMS = (*PASSWORD_MECHANISMS, OAUTHBEARER)
-"""All mechanisms."""
 
 
 def new_mechanism(name: str, users: Users, validate: TokenValidator | None) -> Mechanism:

@@ -25,7 +25,6 @@ from loadwise.coordinator.groups.consumer_records import (
 )
 from loadwise.coordinator.groups.records import GroupRecord, OffsetRecord, PendingOffsetRecord
 from loadwise.coordinator.keeper import Place
-from loadwise.coordinator.security.users import ScramRecord
 from loadwise.installation import pip_install
 
 FORMAT = 1
@@ -37,7 +36,6 @@ KINDS: dict[str, type] = {
     "topic": TopicRecord,
     "partition": PartitionRecord,
     "configs": ConfigsRecord,
-    "scram": ScramRecord,
     "group": GroupRecord,
     "offset": OffsetRecord,
     "pending offset": PendingOffsetRecord,

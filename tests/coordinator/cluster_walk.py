@@ -27,6 +27,7 @@ from loadwise.coordinator.keeper import NOTHING, Keeper, KeptBatch, LogContents,
 from loadwise.coordinator.quotas.client_quotas import CLIENT_ID, USER
 from loadwise.coordinator.quotas.feature import ClusterQuotas
 from loadwise.coordinator.router import Router
+from loadwise.coordinator.security.feature import ClusterLogins
 from loadwise.coordinator.security.users import ScramCredential
 from loadwise.coordinator.services import services
 from loadwise.coordinator.streams.feature import StreamsGroups
@@ -208,10 +209,11 @@ class ClusterWalk(RuleBasedStateMachine):
 
     @rule(user=st.sampled_from(["alice", "bob"]), salt=st.sampled_from([b"1", b"2", None]))
     def user(self, user: str, salt: bytes | None) -> None:
+        users = ClusterLogins.of(self.cluster).users
         if salt is not None:
-            self.cluster.users.put_scram(user, "SCRAM-SHA-256", ScramCredential(salt, b"s", b"k", 4096))
-        elif self.cluster.users.has_scram(user, "SCRAM-SHA-256"):
-            self.cluster.users.delete_scram(user, "SCRAM-SHA-256")
+            users.put_scram(user, "SCRAM-SHA-256", ScramCredential(salt, b"s", b"k", 4096))
+        elif users.has_scram(user, "SCRAM-SHA-256"):
+            users.delete_scram(user, "SCRAM-SHA-256")
 
     @rule(group_id=st.sampled_from(GROUPS))
     def move_coordinator(self, group_id: str) -> None:

@@ -44,7 +44,9 @@ with Coordinator({"t": 1}).in_thread() as coordinator:
 """
 
 
-@pytest.mark.parametrize("feature", ["authorization", "http", "quotas", "share", "storage", "streams", "transactions"])
+@pytest.mark.parametrize(
+    "feature", ["authorization", "http", "quotas", "security", "share", "storage", "streams", "transactions"]
+)
 def test_a_group_consumes_without_the_folder_of(feature: str) -> None:
     ran = subprocess.run([sys.executable, "-c", WITHOUT, feature], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr

@@ -16,7 +16,7 @@ from client_messages import client_message
 from loadwise.coordinator.calls import Call, NoAnswer
 from loadwise.coordinator.refusals import refusal
 from loadwise.coordinator.router import Router
-from loadwise.coordinator.security.login import Login
+from loadwise.coordinator.security.login import SaslLogin
 from loadwise.coordinator.services import services
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, encode_body, served
@@ -69,7 +69,7 @@ def test_tokens_are_disabled_for_a_client_that_has_logged_in() -> None:
     request = client_messages.CreateDelegationTokenRequest(version=3, renewers=[], max_lifetime_ms=-1)
     request.with_header(1, "c")
     call = Call(1, decode_request(bytes(request.encode(header=True)), APIS), "/127.0.0.1")
-    (answer,) = Router().receive(call._replace(login=Login.by_certificate("x")), 1000)
+    (answer,) = Router().receive(call._replace(login=SaslLogin.by_certificate("x")), 1000)
     made = answer.response
     assert made.error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
     assert (made.principal_name, made.token_requester_principal_name, made.expiry_timestamp_ms) == ("x", "x", 0)

@@ -13,11 +13,11 @@ from oauth_tokens import first_message, jws
 from topics import WAIT_S
 from visitors import Door, Visitor
 
-from loadwise.coordinator import BadSecurityError, Coordinator, OAuthToken, Security
-from loadwise.coordinator.apis import sasl_handshake_17 as sasl_handshake
+from loadwise.coordinator import BadSecurityError, Coordinator, Security
 from loadwise.coordinator.calls import Call, Response
 from loadwise.coordinator.errors import UnansweredLoginError
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.security import sasl_handshake_17 as sasl_handshake
 from loadwise.coordinator.security.tokens import unsecured
 from loadwise.protocol.error_codes import ErrorCode
 

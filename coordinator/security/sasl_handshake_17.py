@@ -10,12 +10,13 @@ from loadwise.coordinator.access import open_to_all
 from loadwise.coordinator.calls import Call, HangUp, LastAnswer, Response
 from loadwise.coordinator.errors import LoginRefusedError, UnansweredLoginError
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.security.feature import login_of
 from loadwise.protocol.error_codes import ErrorCode
 
 
 def handle(call: Call, cluster: Cluster) -> Response:
     """Start a login; an unsupported mechanism gets the list of mechanisms, then the connection closes."""
-    login = call.login
+    login = login_of(call)
     if login is None or not login.may_begin(cluster.now_ms):
         return call.response(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[])
     mechanisms = list(login.mechanisms)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.apis.alter_user_scram_credentials_51 import SCRAM_TYPES
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
+from loadwise.coordinator.security.alter_user_scram_credentials_51 import SCRAM_TYPES
+from loadwise.coordinator.security.feature import ClusterLogins
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeUserScramCredentialsResponse
 
@@ -18,14 +19,14 @@ _Result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResul
 def handle(call: Call, cluster: Cluster) -> Message:
     """Describe the named users, or all."""
     named = Counter(each.name for each in call.body.users or ())
-    results = [_result(cluster, name, named[name]) for name in named or cluster.users.scram_names]
+    results = [_result(cluster, name, named[name]) for name in named or ClusterLogins.of(cluster).users.scram_names]
     return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, results=results)
 
 
 def _result(cluster: Cluster, name: str, times: int) -> Message:
     infos = [
         _Result.CredentialInfo(mechanism=SCRAM_TYPES[mechanism], iterations=iterations)
-        for mechanism, iterations in cluster.users.scram_iterations(name).items()
+        for mechanism, iterations in ClusterLogins.of(cluster).users.scram_iterations(name).items()
     ]
     error, message = ErrorCode.NONE, ""
     if times > 1:

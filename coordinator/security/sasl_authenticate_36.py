@@ -9,13 +9,14 @@ from loadwise.coordinator.access import open_to_all
 from loadwise.coordinator.calls import Call, HangUp, LastAnswer, Response
 from loadwise.coordinator.errors import LoginRefusedError, UnansweredLoginError
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.security.login import Stage
+from loadwise.coordinator.logins import Stage
+from loadwise.coordinator.security.feature import login_of
 from loadwise.protocol.error_codes import ErrorCode
 
 
 def handle(call: Call, cluster: Cluster) -> Response:
     """Handle one step; a failed login gets its error, then the connection closes."""
-    login = call.login
+    login = login_of(call)
     if login is None or login.stage is Stage.DONE:
         message = "SaslAuthenticate request received after successful authentication"
         return call.response(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=message, auth_bytes=b"")

@@ -11,6 +11,7 @@ from loadwise.coordinator.access import of_cluster
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
+from loadwise.coordinator.security.feature import ClusterLogins
 from loadwise.coordinator.security.users import LEAST_ITERATIONS, MOST_ITERATIONS, ScramCredential
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import AlterUserScramCredentialsResponse
@@ -53,7 +54,7 @@ def _problem(cluster: Cluster, change: Message) -> tuple[ErrorCode, str] | None:
     if mechanism is None:
         return ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"
     if _deletes(change):
-        if not cluster.users.has_scram(change.name, mechanism):
+        if not ClusterLogins.of(cluster).users.has_scram(change.name, mechanism):
             return ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist"
     elif change.iterations < LEAST_ITERATIONS:
         return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations"
@@ -65,10 +66,10 @@ def _problem(cluster: Cluster, change: Message) -> tuple[ErrorCode, str] | None:
 def _change(cluster: Cluster, name: str, change: Message) -> None:
     mechanism = _NAMES[change.mechanism]
     if _deletes(change):
-        cluster.users.delete_scram(name, mechanism)
+        ClusterLogins.of(cluster).users.delete_scram(name, mechanism)
     else:
         credential = ScramCredential.of(mechanism, change.salt, change.salted_password, change.iterations)
-        cluster.users.put_scram(name, mechanism, credential)
+        ClusterLogins.of(cluster).users.put_scram(name, mechanism, credential)
 
 
 def _deletes(change: Message) -> bool:

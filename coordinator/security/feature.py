@@ -1,0 +1,63 @@
+"""The logins of one cluster: its users, and how clients prove who they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from loadwise.coordinator.calls import Call
+from loadwise.coordinator.errors import LoginRefusedError
+from loadwise.coordinator.feature import Feature
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.keeper import Place, Snapshot
+from loadwise.coordinator.security.login import SaslLogin
+from loadwise.coordinator.security.options import Security
+from loadwise.coordinator.security.principal_rules import principal_name, principal_rules
+from loadwise.coordinator.security.tls import subject_name
+from loadwise.coordinator.security.users import ScramRecord, Users
+
+
+class ClusterLogins(Feature):
+    """The users of a cluster, and the logins of its connections."""
+
+    kinds: ClassVar[Mapping[str, type]] = {"scram": ScramRecord}
+
+    def __init__(self, cluster: Cluster) -> None:
+        options = cluster.security
+        self._security = options if isinstance(options, Security) else Security(protocol="PLAINTEXT")
+        self._rules = principal_rules(self._security.principal_mapping_rules)
+        self.users = Users(self._security.users, self._security.mechanisms, cluster.keeper)
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> ClusterLogins:
+        """Return the logins of a cluster."""
+        return cluster.feature(cls)
+
+    def load(self, state: Snapshot) -> None:
+        """Load what administrators changed."""
+        self.users.load(state.of(ScramRecord))
+
+    def values(self) -> Iterable[tuple[Place, object]]:
+        """Return what administrators changed."""
+        return ((each.place, each) for each in self.users.records())
+
+    def new_login(self, certificate: Mapping[str, Any] | None) -> SaslLogin | None:
+        """Return the login of a new connection, whose client may have a certificate."""
+        options = self._security
+        if options.asks_for_login:
+            return SaslLogin(self.users, options.mechanisms, options.validate_token, options.max_session_ms)
+        if certificate is None:
+            return None
+        subject = subject_name(certificate)
+        name = principal_name(self._rules, subject)
+        if name is None:
+            raise LoginRefusedError(f"no rule of ssl.principal.mapping.rules matches the certificate of {subject}")
+        return SaslLogin.by_certificate(name)
+
+
+def login_of(call: Call) -> SaslLogin | None:
+    """Return the login of a call's connection; None if clients need not log in."""
+    return call.login if isinstance(call.login, SaslLogin) else None
+
+
+FEATURE = ClusterLogins
