@@ -13,7 +13,7 @@ from oauth_tokens import first_message, jws
 from topics import WAIT_S
 from visitors import Door, Visitor
 
-from loadwise.coordinator import BadSecurityError, Coordinator, Security
+from loadwise.coordinator import BadSecurityError, Coordinator, OAuthToken, Security
 from loadwise.coordinator.calls import Call, Response
 from loadwise.coordinator.errors import UnansweredLoginError
 from loadwise.coordinator.kafka_cluster import Cluster
