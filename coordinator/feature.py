@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar, cast
 from uuid import UUID
 
 from loadwise.coordinator.calls import Answer, Call
@@ -69,3 +69,27 @@ class Feature:
     def produce_error(self, call: Call, topic: str, partition: int, header: BatchHeader) -> ErrorCode | None:  # noqa: ARG002
         """Return whether a producer may write to a partition in its transaction; None: another feature decides."""
         return None
+
+
+F = TypeVar("F", bound=Feature)
+
+
+class Features:
+    """The features of one cluster. Hooks that are called often know which features have them."""
+
+    def __init__(self, kinds: Iterable[type[Feature]], cluster: Any) -> None:
+        self.kinds = tuple(kinds)
+        self._all = {kind: kind(cluster) for kind in self.kinds}
+        self.answering = self._with("take_answers")
+        self.expiring = self._with("expire")
+        self.watching_logs = self._with("log_changed")
+
+    def __iter__(self) -> Iterator[Feature]:
+        return iter(self._all.values())
+
+    def of(self, kind: type[F]) -> F:
+        """Return the feature of this class."""
+        return cast("F", self._all[kind])
+
+    def _with(self, hook: str) -> Sequence[Feature]:
+        return [each for each in self if getattr(type(each), hook) is not getattr(Feature, hook)]

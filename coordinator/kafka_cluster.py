@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeAlias
 from uuid import UUID, uuid4
 
 from loadwise.coordinator.calls import (
@@ -22,7 +22,7 @@ from loadwise.coordinator.configs.resources import OF_ALL_BROKERS, ConfigsRecord
 from loadwise.coordinator.configs.topic_configs import LogConfig, broker_configs_of_topics
 from loadwise.coordinator.delayed_fetches import DelayedFetches
 from loadwise.coordinator.errors import BadSecurityError, BadTopicError
-from loadwise.coordinator.feature import Feature
+from loadwise.coordinator.feature import F, Feature, Features
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.records import Record
 from loadwise.coordinator.groups.service.groups import Groups
@@ -35,8 +35,6 @@ from loadwise.coordinator.rights import Rights
 from loadwise.coordinator.settings import BrokerSettings
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
-
-F = TypeVar("F", bound=Feature)
 
 
 class Cluster:
@@ -62,11 +60,17 @@ class Cluster:
         """The time of the current call."""
         self.outbox: list[Reply] = []
         """Replies of groups to earlier calls, for the router."""
-        self.features: dict[type[Feature], Feature] = dict.fromkeys(features, Feature(self))
         # Not 0, because a producer may have outlived another coordinator on this port.
-        self._begin(Snapshot((), {}), new_uuid().int >> 66, NOTHING, new_uuid)
+        self._begin(Snapshot((), {}), new_uuid().int >> 66, NOTHING, new_uuid, features)
 
-    def _begin(self, state: Snapshot, first_producer_id: int, keeper: Keeper, new_uuid: Callable[[], UUID]) -> None:
+    def _begin(
+        self,
+        state: Snapshot,
+        first_producer_id: int,
+        keeper: Keeper,
+        new_uuid: Callable[[], UUID],
+        kinds: Iterable[type[Feature]],
+    ) -> None:
         """Use this state from now on; pending answers are dropped."""
         self.keeper = keeper
         """Stores each change."""
@@ -89,8 +93,7 @@ class Cluster:
         """Returns new producer ids, different from those of an earlier coordinator on this port."""
         for record in state.of(ProducerIdsRecord):
             self.new_producer_id.load(record)
-        for kind in self.features:
-            self.features[kind] = kind(self)
+        self.features = Features(kinds, self)
         self._check_security()
         records = [value for _, value in state.values if isinstance(value, Record)]
         self.groups = Groups.replay(
@@ -100,7 +103,7 @@ class Cluster:
             self.settings.consumer_groups,
             self.topics,
             logs=self.topics,
-            kinds=[each.group_kind for each in self.features.values() if each.group_kind is not None],
+            kinds=[each.group_kind for each in self.features if each.group_kind is not None],
             keeper=keeper,
         )
         self.fetches = DelayedFetches()
@@ -121,14 +124,14 @@ class Cluster:
             now_ms=self.now_ms,
         )
         self.outbox.clear()
-        for feature in self.features.values():
+        for feature in self.features:
             feature.load(state)
 
     def _check_security(self) -> None:
         """Raise `BadSecurityError` if the feature that security needs is not there."""
         if self.security is None:
             return
-        if all(kind.new_login is Feature.new_login for kind in self.features):
+        if all(kind.new_login is Feature.new_login for kind in self.features.kinds):
             raise BadSecurityError("no feature lets clients log in")
         if self.security.authorization is not None and self.authorizer is None:
             raise BadSecurityError("no feature decides what clients may do")
@@ -139,7 +142,7 @@ class Cluster:
 
     def feature(self, kind: type[F]) -> F:
         """Return the state of a feature."""
-        return cast("F", self.features[kind])
+        return self.features.of(kind)
 
     # ---- over a restart ----
 
@@ -163,7 +166,7 @@ class Cluster:
         self.now_ms = now_ms
         state = restored(snapshot, ids, self.topics)
         self.keeper.replace(state)
-        self._begin(state, ids.next_id, self.keeper, self.topics.new_id)
+        self._begin(state, ids.next_id, self.keeper, self.topics.new_id, self.features.kinds)
 
     def load(self, state: Snapshot, keeper: Keeper, now_ms: int) -> None:
         """Load a keeper's state, and write each further change to it.
@@ -172,7 +175,7 @@ class Cluster:
         """
         check_brokers(state, self.brokers)
         self.now_ms = now_ms
-        self._begin(state, self.new_producer_id.record().next_id, keeper, self.topics.new_id)
+        self._begin(state, self.new_producer_id.record().next_id, keeper, self.topics.new_id, self.features.kinds)
 
     def _values(self) -> Iterator[tuple[Place, object]]:
         ids = self.new_producer_id.record()
@@ -180,7 +183,7 @@ class Cluster:
         for record in (ids, *(each for holder in holders for each in holder.records())):
             yield record.place, record
         yield from self.groups.journal.entries()
-        for feature in self.features.values():
+        for feature in self.features:
             yield from feature.values()
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
@@ -195,7 +198,7 @@ class Cluster:
         error, replies = self.groups.delete(group_id, self.now_ms, is_here=self.coordinates(call, group_id))
         self.outbox += replies
         if error is ErrorCode.NONE:
-            for feature in self.features.values():
+            for feature in self.features:
                 feature.group_deleted(group_id)
         return error
 
@@ -241,13 +244,13 @@ class Cluster:
 
     def topic_deleted(self, topic: Topic) -> None:
         """Answer fetches of a deleted topic, and drop what features know of it."""
-        for feature in self.features.values():
+        for feature in self.features:
             feature.topic_deleted(topic.id)
         for partition in topic.partitions:
             self.log_gone(partition.log)
 
     def _log_changed(self, log: PartitionLog) -> None:
-        for feature in self.features.values():
+        for feature in self.features.watching_logs:
             feature.log_changed(log)
 
     def _new_logs(self, configs: Mapping[str, str], names: Sequence[LogName]) -> list[PartitionLog]:

@@ -73,7 +73,7 @@ class Router:
             cluster.groups.next_deadline_ms,
             cluster.fetches.next_deadline_ms,
             cluster.upkeep.next_deadline_ms,
-            *(feature.next_deadline_ms for feature in cluster.features.values()),
+            *(feature.next_deadline_ms for feature in cluster.features.expiring),
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
@@ -125,7 +125,7 @@ class Router:
         cluster = self.cluster
         cluster.now_ms = now_ms
         cluster.outbox += cluster.groups.expire(now_ms)
-        for feature in cluster.features.values():
+        for feature in cluster.features.expiring:
             feature.expire(now_ms)
         cluster.upkeep.run(now_ms)
         return self._answers()
@@ -145,13 +145,13 @@ class Router:
     def forget(self, token: Token) -> None:
         """Drop a request whose client disconnected. A join stays, as in Kafka: only its session ends a member."""
         self.cluster.fetches.forget(token)
-        for feature in self.cluster.features.values():
+        for feature in self.cluster.features:
             feature.forget(token)
 
     def disconnected(self, connection_id: int, now_ms: int) -> list[Answer]:
         """Note that a connection was closed."""
         self.cluster.now_ms = now_ms
-        for feature in self.cluster.features.values():
+        for feature in self.cluster.features:
             feature.disconnected(connection_id)
         return self._answers()
 
@@ -174,7 +174,7 @@ class Router:
 
         The client may have a certificate. Raises `LoginRefusedError` if no client has its name.
         """
-        logins = (feature.new_login(certificate) for feature in self.cluster.features.values())
+        logins = (feature.new_login(certificate) for feature in self.cluster.features)
         return next((login for login in logins if login is not None), None)
 
     def _refused(self, call: Call) -> Outcome | None:
@@ -207,6 +207,6 @@ class Router:
                 answers.append(Answer(call, respond(call, reply.body)))
         if cluster.fetches:
             answers += cluster.fetches.take_completed(cluster.now_ms)
-        for feature in cluster.features.values():
+        for feature in cluster.features.answering:
             answers += feature.take_answers(cluster.now_ms)
         return answers

@@ -120,7 +120,7 @@ def _transaction_error(
 ) -> ErrorCode:
     if partition.log.is_writing(header):
         return ErrorCode.NONE
-    for feature in cluster.features.values():
+    for feature in cluster.features:
         error = feature.produce_error(call, *place, header)
         if error is not None:
             return error

@@ -34,7 +34,7 @@ TOKENS = count(1)
 
 def kinds(cluster: Cluster) -> list[GroupKind]:
     """The kinds of a cluster whose groups are not asked."""
-    return [each.group_kind for each in cluster.features.values() if each.group_kind is not None]
+    return [each.group_kind for each in cluster.features if each.group_kind is not None]
 
 
 def new_groups(**limits: Any) -> Groups:
