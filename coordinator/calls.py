@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias
 
 from loadwise.coordinator.cluster.brokers import FIRST_NODE_ID
 from loadwise.coordinator.cluster.log import PartitionLog
@@ -12,16 +12,25 @@ from loadwise.coordinator.groups.events import Event, Token
 from loadwise.coordinator.logins import Login
 from loadwise.protocol.messages import Request
 
+if TYPE_CHECKING:  # it has no default before Python 3.13
+    from typing_extensions import TypeVar
+
+    Body = TypeVar("Body", default=Any)
+else:
+    from typing import TypeVar
+
+    Body = TypeVar("Body")
+
 Message: TypeAlias = Any
-"""A request or response by its fields. Messages come from Kafka's schemas, so Python has no types for them."""
+"""A request or response of any API. `loadwise.protocol.kafka_messages` has the types of each."""
 
 
 ANONYMOUS = "User:ANONYMOUS"
 """The principal of a client without a login."""
 
 
-class Call(NamedTuple):
-    """One request, and the token of its pending answer."""
+class Call(NamedTuple, Generic[Body]):
+    """One request, and the token of its pending answer. ``Body`` is the class of the request."""
 
     token: Token
     request: Request
@@ -37,9 +46,10 @@ class Call(NamedTuple):
     """Whether it is a part of a larger request; see ``large_requests.py``."""
 
     @property
-    def body(self) -> Message:
+    def body(self) -> Body:
         """Return the request."""
-        return self.request.body
+        body: Body = self.request.body
+        return body
 
     @property
     def principal(self) -> str:

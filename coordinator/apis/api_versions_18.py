@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 
 from loadwise.coordinator.access import open_to_all
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import ApiVersionsResponse
+from loadwise.protocol.kafka_messages import ApiVersionsRequest, ApiVersionsResponse
 
 _PRODUCE = 0
 _FEATURES = 3
@@ -31,10 +31,12 @@ FEATURES = {
 Eligible leader replicas (KIP-966), consumer groups (KIP-848), a dynamic quorum (KIP-853), Kafka 4.3, share groups
 (KIP-932), streams groups (KIP-1071), KIP-890's transactions.
 """
+_Supported = ApiVersionsResponse.SupportedFeatureKey
+_Finalized = ApiVersionsResponse.FinalizedFeatureKey
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[ApiVersionsRequest], cluster: Cluster) -> ApiVersionsResponse:
     """List the services. A client's name that KIP-511 does not allow gets INVALID_REQUEST."""
     error = ErrorCode.NONE
     if call.version >= 3:
@@ -45,7 +47,8 @@ def handle(call: Call, cluster: Cluster) -> Message:
         call.login.told_versions()
     api_keys = _advertised(cluster) if error is ErrorCode.NONE else []
     supported, finalized = _features(call)
-    return call.response(
+    return ApiVersionsResponse(
+        version=call.version,
         error_code=error,
         api_keys=api_keys,
         throttle_time_ms=0,
@@ -55,29 +58,29 @@ def handle(call: Call, cluster: Cluster) -> Message:
     )
 
 
-def _features(call: Call) -> tuple[list[Message], list[Message]]:
+def _features(call: Call[ApiVersionsRequest]) -> tuple[list[_Supported], list[_Finalized]]:
     """Return the supported feature flags and the enabled ones: all, in their newest version."""
     if call.version < _FEATURES:
         return [], []
     # Before v4 clients reject a lowest version of 0, so the feature is omitted, as in Kafka.
     supported = [
-        ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=oldest, max_version=newest)
+        _Supported(name=name, min_version=oldest, max_version=newest)
         for name, (oldest, newest) in FEATURES.items()
         if oldest > 0 or call.version >= _ZERO_AS_LOWEST
     ]
     finalized = [
-        ApiVersionsResponse.FinalizedFeatureKey(name=name, min_version_level=newest, max_version_level=newest)
+        _Finalized(name=name, min_version_level=newest, max_version_level=newest)
         for name, (_, newest) in FEATURES.items()
     ]
     return supported, finalized
 
 
-def unsupported(cluster: Cluster) -> Message:
+def unsupported(cluster: Cluster) -> ApiVersionsResponse:
     """Return the v0 response to a newer version, with the list for the client's next try."""
     return ApiVersionsResponse(version=0, error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_advertised(cluster))
 
 
-def _advertised(cluster: Cluster) -> list[Message]:
+def _advertised(cluster: Cluster) -> list[ApiVersionsResponse.ApiVersion]:
     row = ApiVersionsResponse.ApiVersion
     return [
         row(

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections import Counter
 
 from loadwise.coordinator.access import per_item, topics
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, NAMED_TWICE, TOO_MANY_AT_ONCE, Refusal
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import CreatePartitionsResponse
+from loadwise.protocol.kafka_messages import CreatePartitionsRequest, CreatePartitionsResponse
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[CreatePartitionsRequest], cluster: Cluster) -> CreatePartitionsResponse:
     """Grow each topic separately; a topic that is named twice does not grow, as in Kafka.
 
     More than `MAX_NEW_PARTITIONS` fail as a whole, as in Kafka.
@@ -36,10 +36,10 @@ def handle(call: Call, cluster: Cluster) -> Message:
                 error_message=None if refusal is None else refusal.message,
             )
         )
-    return call.response(throttle_time_ms=0, results=results)
+    return CreatePartitionsResponse(version=call.version, throttle_time_ms=0, results=results)
 
 
-def new_partitions(cluster: Cluster, body: Message) -> int:
+def new_partitions(cluster: Cluster, body: CreatePartitionsRequest) -> int:
     """Return how many partitions a request would add."""
     added = 0
     for wanted in body.topics:
@@ -48,7 +48,9 @@ def new_partitions(cluster: Cluster, body: Message) -> int:
     return added
 
 
-def _grow(call: Call, cluster: Cluster, wanted: Message) -> Refusal | None:
+def _grow(
+    call: Call[CreatePartitionsRequest], cluster: Cluster, wanted: CreatePartitionsRequest.CreatePartitionsTopic
+) -> Refusal | None:
     topic = cluster.topics.get(wanted.name)
     if topic is None:
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {wanted.name!r}")

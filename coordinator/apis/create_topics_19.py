@@ -12,40 +12,49 @@ from uuid import UUID
 
 from loadwise.coordinator.access import Access, item_by_item, topics
 from loadwise.coordinator.apis.config_rows import new_topic_rows
-from loadwise.coordinator.calls import Call, Message, Outcome
+from loadwise.coordinator.calls import Call, Outcome
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, NAMED_TWICE, TOO_MANY_AT_ONCE, Refusal
 from loadwise.coordinator.configs.definitions import BadConfigError
 from loadwise.coordinator.configs.topic_configs import check_topic_configs
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import CreateTopicsResponse
+from loadwise.protocol.kafka_messages import CreateTopicsRequest, CreateTopicsResponse
 
+_Asked = CreateTopicsRequest.CreatableTopic
+_Result = CreateTopicsResponse.CreatableTopicResult
+_Config = _Result.CreatableTopicConfigs
 _BROKERS_DEFAULT = -1
 _TELLS_CONFIGS = 5
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[CreateTopicsRequest], cluster: Cluster) -> CreateTopicsResponse:
     """Create each topic separately; a topic that is named twice is not created, as in Kafka.
 
     A request for more than `MAX_NEW_PARTITIONS` fails as a whole, as in Kafka, because other clients wait meanwhile.
     """
     if new_partitions(cluster, call.body) > MAX_NEW_PARTITIONS:
         names_once = dict.fromkeys(topic.name for topic in call.body.topics)
-        return call.response(throttle_time_ms=0, topics=[_result(name, None, TOO_MANY_AT_ONCE) for name in names_once])
+        return CreateTopicsResponse(
+            version=call.version,
+            throttle_time_ms=0,
+            topics=[_result(name, None, TOO_MANY_AT_ONCE) for name in names_once],
+        )
     names = Counter(topic.name for topic in call.body.topics)
     tell_configs = _ConfigsToTell(cluster) if call.version >= _TELLS_CONFIGS else None
-    topics: list[Message] = []
+    topics: list[_Result] = []
     for topic in call.body.topics:
         if names.pop(topic.name, 0) != 1:
             if topic.name not in {row.name for row in topics}:
                 topics.append(_result(topic.name, None, NAMED_TWICE))
             continue
         topics.append(_create(call, cluster, topic, tell_configs))
-    return call.response(throttle_time_ms=0, topics=topics)
+    return CreateTopicsResponse(version=call.version, throttle_time_ms=0, topics=topics)
 
 
-def _create(call: Call, cluster: Cluster, topic: Message, tell_configs: _ConfigsToTell | None) -> Message:
+def _create(
+    call: Call[CreateTopicsRequest], cluster: Cluster, topic: _Asked, tell_configs: _ConfigsToTell | None
+) -> _Result:
     count = _partition_count(cluster, topic)
     factor = topic.replication_factor
     factor = cluster.brokers.default_replication_factor if factor == _BROKERS_DEFAULT else factor
@@ -75,45 +84,43 @@ class _ConfigsToTell:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._known: dict[tuple[tuple[str, str], ...], list[Message]] = {}
+        self._known: dict[tuple[tuple[str, str], ...], list[_Config]] = {}
 
-    def __call__(self, configs: Mapping[str, str]) -> list[Message]:
+    def __call__(self, configs: Mapping[str, str]) -> list[_Config]:
         key = tuple(sorted(configs.items()))
         if key not in self._known:
             self._known[key] = [
-                CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs(
-                    name=row.name, value=row.value, read_only=False, config_source=row.source, is_sensitive=False
-                )
+                _Config(name=row.name, value=row.value, read_only=False, config_source=row.source, is_sensitive=False)
                 for row in new_topic_rows(self._cluster, configs)
             ]
         return self._known[key]
 
 
-def new_partitions(cluster: Cluster, body: Message) -> int:
+def new_partitions(cluster: Cluster, body: CreateTopicsRequest) -> int:
     """Return the number of partitions of a request's topics."""
     return sum(_partition_count(cluster, topic) for topic in body.topics)
 
 
-def _partition_count(cluster: Cluster, topic: Message) -> int:
+def _partition_count(cluster: Cluster, topic: _Asked) -> int:
     if topic.assignments:
         return len(topic.assignments)
-    count: int = topic.num_partitions
+    count = topic.num_partitions
     return cluster.settings.default_partitions if count == _BROKERS_DEFAULT else count
 
 
-def _config_refusal(topic: Message) -> Refusal | None:
+def _config_refusal(topic: _Asked) -> Refusal | None:
     nulls = [config.name for config in topic.configs if config.value is None]
     if nulls:
         message = f"Null value not supported for topic configs: {','.join(nulls)}"
         return Refusal(ErrorCode.INVALID_CONFIG, message)
     try:
-        check_topic_configs({config.name: config.value for config in topic.configs})
+        check_topic_configs({config.name: config.value for config in topic.configs if config.value is not None})
     except BadConfigError as problem:
         return Refusal(ErrorCode.INVALID_CONFIG, str(problem))
     return None
 
 
-def _layout_refusal(cluster: Cluster, topic: Message, replicas: Sequence[Sequence[int]] | None) -> Refusal | None:
+def _layout_refusal(cluster: Cluster, topic: _Asked, replicas: Sequence[Sequence[int]] | None) -> Refusal | None:
     if replicas is not None:
         if topic.num_partitions != -1 or topic.replication_factor != -1:
             both = "set either the assignments or the numbers of partitions and replicas"
@@ -137,9 +144,9 @@ def _result(
     *,
     partitions: int = -1,
     replicas: int = -1,
-    rows: Sequence[Message] = (),
-) -> Message:
-    return CreateTopicsResponse.CreatableTopicResult(
+    rows: Sequence[_Config] = (),
+) -> _Result:
+    return _Result(
         name=name,
         topic_id=topic_id,
         error_code=ErrorCode.NONE if refusal is None else refusal.error,
@@ -150,12 +157,13 @@ def _result(
     )
 
 
-def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+def guard(call: Call[CreateTopicsRequest], cluster: Cluster, handle: Handler) -> Outcome:
     """Skip the check of each topic if the client may create any topic."""
     access = Access(call, cluster)
 
-    def visible(rest: Call, cluster: Cluster) -> Message:
-        response: Message = handle(rest, cluster)
+    def visible(rest: Call[CreateTopicsRequest], cluster: Cluster) -> CreateTopicsResponse:
+        response = handle(rest, cluster)
+        assert isinstance(response, CreateTopicsResponse)
         for topic in response.topics:
             if topic.error_code is ErrorCode.NONE and not access.may(
                 Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name

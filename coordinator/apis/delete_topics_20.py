@@ -9,21 +9,21 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from loadwise.coordinator.access import Access, after, item_by_item
-from loadwise.coordinator.calls import Call, Message, Outcome
+from loadwise.coordinator.calls import Call, Outcome, Response
 from loadwise.coordinator.cluster.topics import Topic
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import DeleteTopicsResponse
+from loadwise.protocol.kafka_messages import DeleteTopicsRequest, DeleteTopicsResponse
 
 _TELLS_DISABLED = 3
 _BY_ID = 6
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[DeleteTopicsRequest], cluster: Cluster) -> DeleteTopicsResponse:
     """Delete each topic separately, and answer fetches that wait for it."""
     if call.version < _BY_ID:
-        wanted = [(name, None) for name in call.body.topic_names]
+        wanted: list[tuple[str | None, UUID | None]] = [(name, None) for name in call.body.topic_names]
     else:
         wanted = [(topic.name, topic.topic_id) for topic in call.body.topics]
     responses = []
@@ -48,15 +48,15 @@ def handle(call: Call, cluster: Cluster) -> Message:
         )
     if deleted:
         cluster.groups.forget_topics(deleted)
-    return call.response(throttle_time_ms=0, responses=responses)
+    return DeleteTopicsResponse(version=call.version, throttle_time_ms=0, responses=responses)
 
 
-def _refused(call: Call, wanted: Sequence[tuple[str | None, UUID | None]]) -> Message:
+def _refused(call: Call[DeleteTopicsRequest], wanted: Sequence[tuple[str | None, UUID | None]]) -> DeleteTopicsResponse:
     """Return the error if deletion is disabled. Clients before v3 do not know its code."""
     error = ErrorCode.TOPIC_DELETION_DISABLED if call.version >= _TELLS_DISABLED else ErrorCode.INVALID_REQUEST
     row = DeleteTopicsResponse.DeletableTopicResult
     rows = [row(name=name, topic_id=topic_id, error_code=error, error_message=None) for name, topic_id in wanted]
-    return call.response(throttle_time_ms=0, responses=rows)
+    return DeleteTopicsResponse(version=call.version, throttle_time_ms=0, responses=rows)
 
 
 def _delete(cluster: Cluster, topic: Topic) -> None:
@@ -64,13 +64,15 @@ def _delete(cluster: Cluster, topic: Topic) -> None:
     cluster.topic_deleted(topic)
 
 
-def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+def guard(call: Call[DeleteTopicsRequest], cluster: Cluster, handle: Handler) -> Outcome:
     """Hide topics that the client may not describe, and the names of their ids."""
     access = Access(call, cluster)
     if access.may(Operation.DELETE, ResourceType.CLUSTER):
         return handle(call, cluster)
 
-    def check(_: Call, __: Cluster, ___: Access, item: Message | str) -> ErrorCode:
+    def check(
+        _: Call[DeleteTopicsRequest], __: Cluster, ___: Access, item: DeleteTopicsRequest.DeleteTopicState | str
+    ) -> ErrorCode:
         name, topic_id = (item, None) if isinstance(item, str) else (item.name, item.topic_id)
         topic = cluster.topics.get_by_id(topic_id) if name is None else cluster.topics.get(name)
         if topic is None:
@@ -79,7 +81,8 @@ def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
             may = access.may(Operation.DELETE, ResourceType.TOPIC, topic.name)
         return ErrorCode.NONE if may else ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
-    def named(response: Message) -> Message:
+    def named(response: Response) -> Response:
+        assert isinstance(response, DeleteTopicsResponse)
         for row in response.responses:
             topic = cluster.topics.get_by_id(row.topic_id) if row.name is None else None
             if topic is not None and access.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):

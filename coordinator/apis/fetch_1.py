@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 from loadwise.coordinator.access import per_item, topics
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
-from loadwise.coordinator.calls import Call, DelayedFetch, Message
+from loadwise.coordinator.calls import Call, DelayedFetch
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.replication import NO_EPOCH, NO_NODE, ReplicatedPartition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import FetchResponse
+from loadwise.protocol.kafka_messages import FetchRequest, FetchResponse
 
 _Topic = FetchResponse.FetchableTopicResponse
 _Partition = _Topic.PartitionData
@@ -57,11 +57,12 @@ class _Wanted(NamedTuple):
         return self.partition.log
 
 
-def handle(call: Call, cluster: Cluster) -> Message | DelayedFetch:
+def handle(call: Call[FetchRequest], cluster: Cluster) -> FetchResponse | DelayedFetch:
     """Answer at once if there are enough records or an error; otherwise delay the fetch."""
     body = call.body
     if call.version >= _SESSIONS and body.session_epoch not in _WITHOUT_SESSION:
-        return call.response(
+        return FetchResponse(
+            version=call.version,
             throttle_time_ms=0,
             error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
             session_id=0,
@@ -90,7 +91,7 @@ def handle(call: Call, cluster: Cluster) -> Message | DelayedFetch:
     )
 
 
-def _resolve(call: Call, cluster: Cluster, topic: Message) -> list[_Wanted]:
+def _resolve(call: Call[FetchRequest], cluster: Cluster, topic: FetchRequest.FetchTopic) -> list[_Wanted]:
     by_id = call.version >= _BY_ID
     found = cluster.topics.get_by_id(topic.topic_id) if by_id else cluster.topics.get(topic.topic)
     if found is not None and found.is_internal:
@@ -117,7 +118,7 @@ def _resolve(call: Call, cluster: Cluster, topic: Message) -> list[_Wanted]:
     return wanted
 
 
-def _response(call: Call, cluster: Cluster, wanted: list[list[_Wanted]]) -> Message:
+def _response(call: Call[FetchRequest], cluster: Cluster, wanted: list[list[_Wanted]]) -> FetchResponse:
     budget = min(call.body.max_bytes, _MAX_BYTES)
     committed_only = call.body.isolation_level == _READ_COMMITTED
     is_empty = call.body.max_bytes >= 0  # in a slice of a large fetch, -1 means that it has enough
@@ -143,7 +144,8 @@ def _response(call: Call, cluster: Cluster, wanted: list[list[_Wanted]]) -> Mess
                 moved.append(each.partition)
             rows.append(row)
         responses.append(_Topic(topic=topic.topic, topic_id=topic.topic_id, partitions=rows))
-    return call.response(
+    return FetchResponse(
+        version=call.version,
         throttle_time_ms=0,
         error_code=ErrorCode.NONE,
         session_id=0,
@@ -152,9 +154,9 @@ def _response(call: Call, cluster: Cluster, wanted: list[list[_Wanted]]) -> Mess
     )
 
 
-def _row(each: _Wanted, records: bytes, *, committed_only: bool) -> Message:
+def _row(each: _Wanted, records: bytes, *, committed_only: bool) -> _Partition:
     log = each.partition.log if each.partition is not None and each.error is ErrorCode.NONE else None
-    aborted: list[Message] | None = [] if log is None or committed_only else None
+    aborted: list[_Partition.AbortedTransaction] | None = [] if log is None or committed_only else None
     if log is not None and committed_only:
         aborted = [
             _Partition.AbortedTransaction(producer_id=found.producer_id, first_offset=found.first_offset)

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from loadwise.coordinator.access import FAILED, Access, allowed, item_by_item, refused
-from loadwise.coordinator.calls import Call, Message, Outcome
+from loadwise.coordinator.calls import Call, Outcome
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, TRANSACTION_STATE
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import FindCoordinatorResponse
+from loadwise.protocol.kafka_messages import FindCoordinatorRequest, FindCoordinatorResponse
 
 _GROUP = 0
 _SHARE = 2
@@ -26,16 +26,16 @@ _SHARES = 6
 """The version since which shares have coordinators. Only brokers may ask, so clients get an error."""
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[FindCoordinatorRequest], cluster: Cluster) -> FindCoordinatorResponse:
     """Return each key's broker, or an error for shares."""
     if call.version < _MANY_KEYS:
-        return call.response(throttle_time_ms=0, **_found(call, cluster, call.body.key))
+        return FindCoordinatorResponse(version=call.version, throttle_time_ms=0, **_found(call, cluster, call.body.key))
     row = FindCoordinatorResponse.Coordinator
     coordinators = [row(key=key, **_found(call, cluster, key)) for key in call.body.coordinator_keys]
-    return call.response(throttle_time_ms=0, coordinators=coordinators)
+    return FindCoordinatorResponse(version=call.version, throttle_time_ms=0, coordinators=coordinators)
 
 
-def _found(call: Call, cluster: Cluster, key: str) -> dict[str, Any]:
+def _found(call: Call[FindCoordinatorRequest], cluster: Cluster, key: str) -> dict[str, Any]:
     topic = _TOPICS.get(call.body.key_type if call.version >= _KEY_TYPE else _GROUP)
     if topic is None:
         message = "only groups and transactional ids have a coordinator here"
@@ -50,14 +50,14 @@ def _found(call: Call, cluster: Cluster, key: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+def guard(call: Call[FindCoordinatorRequest], cluster: Cluster, handle: Handler) -> Outcome:
     if call.version >= _MANY_KEYS:
         return item_by_item(_check, call, cluster, handle)
     error = _check(call, cluster, Access(call, cluster), call.body.key)
     return refused(call, error) if error else handle(call, cluster)
 
 
-def _check(call: Call, _: Cluster, access: Access, key: str) -> ErrorCode:
+def _check(call: Call[FindCoordinatorRequest], _: Cluster, access: Access, key: str) -> ErrorCode:
     key_type = call.body.key_type if call.version >= _KEY_TYPE else _GROUP
     if key_type == _SHARE and call.version >= _SHARES:
         return allowed(access, Operation.CLUSTER_ACTION, ResourceType.CLUSTER)

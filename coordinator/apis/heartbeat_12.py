@@ -6,13 +6,14 @@ v1 throttle time; v3 static members (KIP-345); v4 flexible.
 from __future__ import annotations
 
 from loadwise.coordinator.access import OF_GROUP_MEMBERS
-from loadwise.coordinator.calls import Call, GroupRequest, Message
+from loadwise.coordinator.calls import Call, GroupRequest
 from loadwise.coordinator.groups.effects import HeartbeatReply
 from loadwise.coordinator.groups.events import Heartbeat
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.kafka_messages import HeartbeatRequest, HeartbeatResponse
 
 
-def handle(call: Call, cluster: Cluster) -> GroupRequest:
+def handle(call: Call[HeartbeatRequest], cluster: Cluster) -> GroupRequest:
     """Pass the event to the group."""
     body = call.body
     event = Heartbeat(
@@ -24,8 +25,8 @@ def handle(call: Call, cluster: Cluster) -> GroupRequest:
     return GroupRequest(body.group_id, event, _respond)
 
 
-def _respond(call: Call, reply: HeartbeatReply) -> Message:
-    return call.response(throttle_time_ms=0, error_code=reply.error)
+def _respond(call: Call[HeartbeatRequest], reply: HeartbeatReply) -> HeartbeatResponse:
+    return HeartbeatResponse(version=call.version, throttle_time_ms=0, error_code=reply.error)
 
 
 guard = OF_GROUP_MEMBERS

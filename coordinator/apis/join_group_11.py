@@ -7,11 +7,11 @@ protocol type in the response (KIP-559); v8 reason (KIP-800); v9 skip assignment
 from __future__ import annotations
 
 from loadwise.coordinator.access import OF_GROUP_MEMBERS, describable_topics
-from loadwise.coordinator.calls import Call, GroupRequest, Message
+from loadwise.coordinator.calls import Call, GroupRequest
 from loadwise.coordinator.groups.effects import JoinReply
 from loadwise.coordinator.groups.events import Join, Protocol
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.protocol.kafka_messages import JoinGroupResponse
+from loadwise.protocol.kafka_messages import JoinGroupRequest, JoinGroupResponse
 
 _REBALANCE_TIMEOUT = 1
 _MEMBER_ID_REQUIRED = 4
@@ -19,7 +19,7 @@ _NULLABLE_PROTOCOL = 7
 _SKIP_ASSIGNMENT = 9
 
 
-def handle(call: Call, cluster: Cluster) -> GroupRequest:
+def handle(call: Call[JoinGroupRequest], cluster: Cluster) -> GroupRequest:
     """Pass the event to the group; the response follows when all have joined."""
     body = call.body
     prefix = body.group_instance_id or call.request.client_id or ""
@@ -42,10 +42,11 @@ def handle(call: Call, cluster: Cluster) -> GroupRequest:
     return GroupRequest(body.group_id, event, _respond)
 
 
-def _respond(call: Call, reply: JoinReply) -> Message:
+def _respond(call: Call[JoinGroupRequest], reply: JoinReply) -> JoinGroupResponse:
     no_name = None if call.version >= _NULLABLE_PROTOCOL else ""
     row = JoinGroupResponse.JoinGroupResponseMember
-    return call.response(
+    return JoinGroupResponse(
+        version=call.version,
         throttle_time_ms=0,
         error_code=reply.error,
         generation_id=reply.generation,

@@ -6,16 +6,16 @@ v1 throttle time; v3 several members at once, also by instance id (KIP-345); v4 
 from __future__ import annotations
 
 from loadwise.coordinator.access import OF_GROUP_MEMBERS
-from loadwise.coordinator.calls import Call, GroupRequest, Message
+from loadwise.coordinator.calls import Call, GroupRequest
 from loadwise.coordinator.groups.effects import LeaveReply
 from loadwise.coordinator.groups.events import Leave, Leaver
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.protocol.kafka_messages import LeaveGroupResponse
+from loadwise.protocol.kafka_messages import LeaveGroupRequest, LeaveGroupResponse
 
 _MANY = 3
 
 
-def handle(call: Call, cluster: Cluster) -> GroupRequest:
+def handle(call: Call[LeaveGroupRequest], cluster: Cluster) -> GroupRequest:
     """Pass the event to the group."""
     body = call.body
     if call.version >= _MANY:
@@ -25,13 +25,14 @@ def handle(call: Call, cluster: Cluster) -> GroupRequest:
     return GroupRequest(body.group_id, Leave(token=call.token, leavers=leavers), _respond)
 
 
-def _respond(call: Call, reply: LeaveReply) -> Message:
+def _respond(call: Call[LeaveGroupRequest], reply: LeaveReply) -> LeaveGroupResponse:
     if call.version < _MANY:
         # The request names one member, whose error is the response's error.
         error = reply.leavers[0].error if reply.leavers else reply.error
-        return call.response(throttle_time_ms=0, error_code=error)
+        return LeaveGroupResponse(version=call.version, throttle_time_ms=0, error_code=error)
     row = LeaveGroupResponse.MemberResponse
-    return call.response(
+    return LeaveGroupResponse(
+        version=call.version,
         throttle_time_ms=0,
         error_code=reply.error,
         members=[

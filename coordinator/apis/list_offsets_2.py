@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from loadwise.coordinator.access import per_item, topics
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS
 from loadwise.coordinator.cluster.log import NO_OFFSET, NO_TIMESTAMP, PartitionLog, TimestampedOffset
 from loadwise.coordinator.cluster.replication import NO_EPOCH
@@ -23,7 +23,7 @@ from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
-from loadwise.protocol.kafka_messages import ListOffsetsResponse
+from loadwise.protocol.kafka_messages import ListOffsetsRequest, ListOffsetsResponse
 from loadwise.protocol.record_times import ReadingBudget, record_times
 
 _log = logging.getLogger("loadwise.coordinator")
@@ -36,7 +36,7 @@ _SINCE = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}
 _Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[ListOffsetsRequest], cluster: Cluster) -> ListOffsetsResponse:
     """Look up each partition; repeated ones are answered once, with INVALID_REQUEST, as in Kafka."""
     named = Counter((topic.name, each.partition_index) for topic in call.body.topics for each in topic.partitions)
     budget = ReadingBudget()
@@ -74,7 +74,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
                 )
             )
         topics.append(_Topic(name=topic.name, partitions=partitions))
-    return call.response(throttle_time_ms=0, topics=topics)
+    return ListOffsetsResponse(version=call.version, throttle_time_ms=0, topics=topics)
 
 
 def _looked_up(

@@ -16,14 +16,14 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from loadwise.coordinator.access import Access, cluster_operations
-from loadwise.coordinator.calls import Call, EncodedBody, Message
+from loadwise.coordinator.calls import Call, EncodedBody
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, Brokers
 from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, Topic, Topics, is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import MetadataResponse
+from loadwise.protocol.kafka_messages import MetadataRequest, MetadataResponse
 from loadwise.protocol.messages import encode_body
 
 _OPERATIONS = 8
@@ -39,7 +39,7 @@ Wanted: TypeAlias = "tuple[tuple[str | None, UUID | None], ...] | None"
 """Names and ids of topics; None: all of them."""
 
 
-def handle(call: Call, cluster: Cluster) -> EncodedBody | Message:
+def handle(call: Call[MetadataRequest], cluster: Cluster) -> EncodedBody | MetadataResponse:
     """Answer from the cache, or encode and cache; slices are not cached."""
     wanted = _wanted(call)
     if wanted is not None and _may_create(call, cluster):
@@ -60,7 +60,7 @@ def handle(call: Call, cluster: Cluster) -> EncodedBody | Message:
     return encoded
 
 
-def _wanted(call: Call) -> Wanted:
+def _wanted(call: Call[MetadataRequest]) -> Wanted:
     topics = call.body.topics
     if topics is None or (call.version == 0 and not topics):
         return None
@@ -69,11 +69,11 @@ def _wanted(call: Call) -> Wanted:
     return tuple(dict.fromkeys(names))  # once each, as in Kafka
 
 
-def _may_create(call: Call, cluster: Cluster) -> bool:
+def _may_create(call: Call[MetadataRequest], cluster: Cluster) -> bool:
     return cluster.settings.auto_create_topics and (call.version < 4 or call.body.allow_auto_topic_creation)
 
 
-def _tells_operations(call: Call) -> tuple[bool, bool]:
+def _tells_operations(call: Call[MetadataRequest]) -> tuple[bool, bool]:
     """Return whether the response contains the client's rights on topics, and on the cluster."""
     body = call.body
     return (
@@ -99,7 +99,7 @@ def _create_missing(cluster: Cluster, names: Iterable[str]) -> None:
             cluster.topics.create(name, partitions)
 
 
-def _response(call: Call, cluster: Cluster, wanted: Wanted) -> Message:
+def _response(call: Call[MetadataRequest], cluster: Cluster, wanted: Wanted) -> MetadataResponse:
     if wanted is None:
         topics = [_described(topic, cluster.brokers) for topic in cluster.topics]
     else:
@@ -111,7 +111,8 @@ def _response(call: Call, cluster: Cluster, wanted: Wanted) -> Message:
             if topic.name is not None:
                 topic.topic_authorized_operations = access.operations(ResourceType.TOPIC, topic.name)
     row = MetadataResponse.MetadataResponseBroker
-    return call.response(
+    return MetadataResponse(
+        version=call.version,
         throttle_time_ms=0,
         brokers=[
             row(node_id=node.id, host=node.host, port=node.port, rack=node.rack) for node in cluster.brokers.running
@@ -124,7 +125,7 @@ def _response(call: Call, cluster: Cluster, wanted: Wanted) -> Message:
     )
 
 
-def _looked_up(cluster: Cluster, name: str | None, topic_id: UUID | None) -> Message:
+def _looked_up(cluster: Cluster, name: str | None, topic_id: UUID | None) -> _Topic:
     if name is None:
         topic = cluster.topics.get_by_id(topic_id)
         missing = ErrorCode.UNKNOWN_TOPIC_ID
@@ -136,7 +137,7 @@ def _looked_up(cluster: Cluster, name: str | None, topic_id: UUID | None) -> Mes
     return _refused(missing, name, topic_id)
 
 
-def _refused(error: ErrorCode, name: str | None, topic_id: UUID | None) -> Message:
+def _refused(error: ErrorCode, name: str | None, topic_id: UUID | None) -> _Topic:
     return _Topic(
         error_code=error,
         name=name,
@@ -147,7 +148,7 @@ def _refused(error: ErrorCode, name: str | None, topic_id: UUID | None) -> Messa
     )
 
 
-def _described(topic: Topic, brokers: Brokers) -> Message:
+def _described(topic: Topic, brokers: Brokers) -> _Topic:
     partitions = [
         _Topic.MetadataResponsePartition(
             error_code=ErrorCode.NONE if partition.leader != NO_NODE else ErrorCode.LEADER_NOT_AVAILABLE,
@@ -170,7 +171,7 @@ def _described(topic: Topic, brokers: Brokers) -> Message:
     )
 
 
-def guard(call: Call, cluster: Cluster, _: Handler) -> Message:
+def guard(call: Call[MetadataRequest], cluster: Cluster, _: Handler) -> MetadataResponse:
     """Answer without the cache, because each client may see other topics.
 
     Topics that a client may not describe are omitted if it asks for all. If it names one, it gets an error whether or

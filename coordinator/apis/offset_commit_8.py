@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from loadwise.coordinator.access import Need, per_item, topics
-from loadwise.coordinator.calls import Call, GroupRequest, Message
+from loadwise.coordinator.calls import Call, GroupRequest
 from loadwise.coordinator.groups.effects import CommitReply
 from loadwise.coordinator.groups.events import CommitOffsets, Committer
 from loadwise.coordinator.groups.offsets import is_too_long
@@ -18,17 +18,18 @@ from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import OffsetCommitResponse
+from loadwise.protocol.kafka_messages import OffsetCommitRequest, OffsetCommitResponse
 
 _EPOCHS = 9
 _RETENTION_TIMES = range(2, 5)
 _BY_ID = 10
 _OF_THE_GROUP = frozenset({ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE})
 """Partition errors with which the group still checks the request; the group's error has priority."""
+_Asked = OffsetCommitRequest.OffsetCommitRequestTopic
 _Topic = OffsetCommitResponse.OffsetCommitResponseTopic
 
 
-def handle(call: Call, cluster: Cluster) -> GroupRequest | Message:
+def handle(call: Call[OffsetCommitRequest], cluster: Cluster) -> GroupRequest | OffsetCommitResponse:
     """Check each partition, then let the group check the client; what passes both is stored."""
     body = call.body
     offsets: dict[Partition, CommittedOffset] = {}
@@ -50,7 +51,11 @@ def handle(call: Call, cluster: Cluster) -> GroupRequest | Message:
 
 
 def _error(
-    call: Call, cluster: Cluster, topic: str | None, asked: Message, offsets: dict[Partition, CommittedOffset]
+    call: Call[OffsetCommitRequest],
+    cluster: Cluster,
+    topic: str | None,
+    asked: _Asked.OffsetCommitRequestPartition,
+    offsets: dict[Partition, CommittedOffset],
 ) -> ErrorCode:
     """Return the error of a partition; add it to the offsets if there is none."""
     if topic is None:
@@ -71,7 +76,9 @@ def _error(
     return ErrorCode.NONE
 
 
-def _respond(call: Call, reply: CommitReply, *, errors: Sequence[Sequence[ErrorCode]]) -> Message:
+def _respond(
+    call: Call[OffsetCommitRequest], reply: CommitReply, *, errors: Sequence[Sequence[ErrorCode]]
+) -> OffsetCommitResponse:
     topics = []
     for topic, row in zip(call.body.topics, errors, strict=True):
         partitions = [
@@ -82,13 +89,12 @@ def _respond(call: Call, reply: CommitReply, *, errors: Sequence[Sequence[ErrorC
             for each, error in zip(topic.partitions, row, strict=True)
         ]
         topics.append(_Topic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
-    return call.response(throttle_time_ms=0, topics=topics)
+    return OffsetCommitResponse(version=call.version, throttle_time_ms=0, topics=topics)
 
 
-def _name(call: Call, cluster: Cluster, topic: Message) -> str | None:
+def _name(call: Call[OffsetCommitRequest], cluster: Cluster, topic: _Asked) -> str | None:
     if call.version < _BY_ID:
-        name: str = topic.name
-        return name
+        return topic.name
     found = cluster.topics.get_by_id(topic.topic_id)
     return None if found is None else found.name
 

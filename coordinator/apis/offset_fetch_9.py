@@ -7,16 +7,16 @@ epoch, KIP-848; v10 topics by id (KIP-516).
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from loadwise.coordinator.access import Access, with_body
-from loadwise.coordinator.calls import Call, Message, Outcome
+from loadwise.coordinator.calls import Call, Outcome
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import OffsetFetchResponse
+from loadwise.protocol.kafka_messages import OffsetFetchRequest, OffsetFetchResponse
 
 _ERROR_OF_ALL = 2
 _REQUIRE_STABLE = 7
@@ -29,6 +29,9 @@ _NOTHING = CommittedOffset(-1, -1, "")
 _Topic = OffsetFetchResponse.OffsetFetchResponseTopic
 _Group = OffsetFetchResponse.OffsetFetchResponseGroup
 _GroupTopic = _Group.OffsetFetchResponseTopics
+_AskedGroup = OffsetFetchRequest.OffsetFetchRequestGroup
+_Answered = TypeVar("_Answered", _Topic, _GroupTopic)
+_Row = TypeVar("_Row")
 
 
 class _Offsets(NamedTuple):
@@ -39,25 +42,25 @@ class _Offsets(NamedTuple):
     """Partitions without a result, because an open transaction may change the offset."""
 
     @classmethod
-    def of(cls, call: Call, cluster: Cluster, group_id: str) -> _Offsets:
+    def of(cls, call: Call[OffsetFetchRequest], cluster: Cluster, group_id: str) -> _Offsets:
         """Return the offsets that this call may see."""
         wants_stable = call.version >= _REQUIRE_STABLE and call.body.require_stable
         unstable = cluster.groups.pending_offsets.of(group_id) if wants_stable else ()
         return cls(cluster.groups.offsets.of(group_id), unstable)
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[OffsetFetchRequest], cluster: Cluster) -> OffsetFetchResponse:
     """Look up each group's partitions; one without a commit, or in a missing group, has offset -1."""
     body = call.body
     if call.version < _MANY_GROUPS:
         if not cluster.coordinates(call, body.group_id):
             return _refused(call, ErrorCode.NOT_COORDINATOR)
         topics = _of_one_group(call, cluster)
-        return call.response(throttle_time_ms=0, topics=topics, error_code=ErrorCode.NONE)
-    return call.response(throttle_time_ms=0, groups=_answered_groups(call, cluster))
+        return OffsetFetchResponse(version=call.version, throttle_time_ms=0, topics=topics, error_code=ErrorCode.NONE)
+    return OffsetFetchResponse(version=call.version, throttle_time_ms=0, groups=_answered_groups(call, cluster))
 
 
-def _answered_groups(call: Call, cluster: Cluster) -> list[Message]:
+def _answered_groups(call: Call[OffsetFetchRequest], cluster: Cluster) -> list[_Group]:
     """Return a row for each named group.
 
     A response can contain all committed offsets once, and `_MAX_REPEATED` more partitions for groups that are named
@@ -77,7 +80,7 @@ def _answered_groups(call: Call, cluster: Cluster) -> list[Message]:
     return rows
 
 
-def _answered(call: Call, cluster: Cluster, group: Message) -> Message:
+def _answered(call: Call[OffsetFetchRequest], cluster: Cluster, group: _AskedGroup) -> _Group:
     error = ErrorCode.NONE
     if not cluster.coordinates(call, group.group_id):
         error = ErrorCode.NOT_COORDINATOR
@@ -87,7 +90,7 @@ def _answered(call: Call, cluster: Cluster, group: Message) -> Message:
     return _Group(group_id=group.group_id, topics=topics, error_code=error)
 
 
-def _refused(call: Call, error: ErrorCode) -> Message:
+def _refused(call: Call[OffsetFetchRequest], error: ErrorCode) -> OffsetFetchResponse:
     """Return the error of a request for one group, which before v2 is in each partition."""
     topics = []
     nothing = _Offsets({}, ())
@@ -98,28 +101,28 @@ def _refused(call: Call, error: ErrorCode) -> Message:
                 name=topic.name,
                 partitions=_partitions(row, nothing, topic.name, topic.partition_indexes, error),
             )
-            for topic in call.body.topics
+            for topic in call.body.topics or ()
         ]
-    return call.response(throttle_time_ms=0, topics=topics, error_code=error)
+    return OffsetFetchResponse(version=call.version, throttle_time_ms=0, topics=topics, error_code=error)
 
 
-def _of_one_group(call: Call, cluster: Cluster) -> list[Message]:
+def _of_one_group(call: Call[OffsetFetchRequest], cluster: Cluster) -> list[_Topic]:
     body = call.body
     offsets = _Offsets.of(call, cluster, body.group_id)
     row = _Topic.OffsetFetchResponsePartition
     if body.topics is None:
-        wanted = list(_by_topic(offsets.committed).items())
+        wanted = _by_topic(offsets.committed)
     else:
         wanted = [(topic.name, topic.partition_indexes) for topic in body.topics]
     return [_Topic(name=name, partitions=_partitions(row, offsets, name, numbers)) for name, numbers in wanted]
 
 
-def _of_group(call: Call, cluster: Cluster, group: Message) -> list[Message]:
+def _of_group(call: Call[OffsetFetchRequest], cluster: Cluster, group: _AskedGroup) -> list[_GroupTopic]:
     offsets = _Offsets.of(call, cluster, group.group_id)
     row = _GroupTopic.OffsetFetchResponsePartitions
     topics = []
     if group.topics is None:
-        for name, numbers in _by_topic(offsets.committed).items():
+        for name, numbers in _by_topic(offsets.committed):
             found = cluster.topics.get(name)
             if found is not None:
                 partitions = _partitions(row, offsets, name, numbers)
@@ -137,20 +140,20 @@ def _of_group(call: Call, cluster: Cluster, group: Message) -> list[Message]:
     return topics
 
 
-def _by_topic(committed: Mapping[Partition, CommittedOffset]) -> dict[str, list[int]]:
+def _by_topic(committed: Mapping[Partition, CommittedOffset]) -> list[tuple[str, Sequence[int]]]:
     by_topic: dict[str, list[int]] = {}
     for partition in committed:
         by_topic.setdefault(partition.topic, []).append(partition.number)
-    return by_topic
+    return list(by_topic.items())
 
 
 def _partitions(
-    row: Message,
+    row: Callable[..., _Row],
     offsets: _Offsets,
     topic: str,
     numbers: Iterable[int],
     error: ErrorCode = ErrorCode.NONE,
-) -> list[Message]:
+) -> list[_Row]:
     partitions = []
     for number in numbers:
         partition = Partition(topic, number)
@@ -168,19 +171,21 @@ def _partitions(
     return partitions
 
 
-def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+def guard(call: Call[OffsetFetchRequest], cluster: Cluster, handle: Handler) -> Outcome:
     """Refuse groups that the client may not describe, and such topics in the others."""
     access = Access(call, cluster)
     if call.version < _MANY_GROUPS:
         if not access.may(Operation.DESCRIBE, ResourceType.GROUP, call.body.group_id):
             return _refused(call, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        response: Message = handle(call, cluster)
+        response = handle(call, cluster)
+        assert isinstance(response, OffsetFetchResponse)
         if response.error_code is ErrorCode.NONE:
             response.topics = _visible(access, call.body.topics, response.topics)
         return response
     forbidden = [not access.may(Operation.DESCRIBE, ResourceType.GROUP, each.group_id) for each in call.body.groups]
     allowed = [each for each, is_forbidden in zip(call.body.groups, forbidden, strict=True) if not is_forbidden]
     response = handle(with_body(call, {"groups": allowed}), cluster)
+    assert isinstance(response, OffsetFetchResponse)
     answered = iter(response.groups)
     response.groups = [
         _Group(group_id=each.group_id, topics=[], error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -191,13 +196,13 @@ def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
     return response
 
 
-def _with_topics(access: Access, asked: Message, group: Message) -> Message:
+def _with_topics(access: Access, asked: _AskedGroup, group: _Group) -> _Group:
     if group.error_code is ErrorCode.NONE:
         group.topics = _visible(access, asked.topics, group.topics)
     return group
 
 
-def _visible(access: Access, asked: Sequence[Message] | None, topics: Sequence[Message]) -> list[Message]:
+def _visible(access: Access, asked: Sequence[object] | None, topics: Sequence[_Answered]) -> list[_Answered]:
     """Return the rows of topics that the client may describe; other named ones get an error."""
     visible = []
     for topic in topics:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from loadwise.coordinator.access import Access, item_by_item, refused, topics
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
-from loadwise.coordinator.calls import Call, HangUp, Message, NoAnswer, Outcome
+from loadwise.coordinator.calls import Call, HangUp, NoAnswer, Outcome
 from loadwise.coordinator.cluster.log import NO_OFFSET, Appended
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.groups.partitions import Partition
@@ -20,7 +20,7 @@ from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.batches import BatchHeader, begins_transactional, begins_with_batch, read_header
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError
-from loadwise.protocol.kafka_messages import ProduceResponse
+from loadwise.protocol.kafka_messages import ProduceRequest, ProduceResponse
 
 _Topic = ProduceResponse.TopicProduceResponse
 _Partition = _Topic.PartitionProduceResponse
@@ -32,7 +32,7 @@ _ADMIN_CLIENT = "__admin_client"
 """The client id that Kafka lets write internal topics (``AdminUtils.ADMIN_CLIENT_ID``)."""
 
 
-def handle(call: Call, cluster: Cluster) -> Message | NoAnswer | HangUp:
+def handle(call: Call[ProduceRequest], cluster: Cluster) -> ProduceResponse | NoAnswer | HangUp:
     """Append each batch separately; a batch with an error does not affect the others."""
     body = call.body
     failures = 0
@@ -76,14 +76,14 @@ def handle(call: Call, cluster: Cluster) -> Message | NoAnswer | HangUp:
     if body.acks == 0:
         return HangUp(f"{failures} partitions of a Produce with acks=0 failed") if failures else NoAnswer()
     endpoints = node_endpoints(ProduceResponse.NodeEndpoint, cluster, moved) if call.version >= _NEW_LEADERS else []
-    return call.response(responses=responses, throttle_time_ms=0, node_endpoints=endpoints)
+    return ProduceResponse(version=call.version, responses=responses, throttle_time_ms=0, node_endpoints=endpoints)
 
 
-def _batches(body: Message) -> Iterator[bytes]:
+def _batches(body: ProduceRequest) -> Iterator[bytes]:
     return (data.records for topic in body.topic_data for data in topic.partition_data if data.records is not None)
 
 
-def _whole_error(body: Message) -> ErrorCode:
+def _whole_error(body: ProduceRequest) -> ErrorCode:
     """Return the error of the whole request: malformed batches, or a transaction without an id."""
     try:
         is_transactional = any(map(begins_transactional, _batches(body)))
@@ -94,7 +94,9 @@ def _whole_error(body: Message) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _append(call: Call, cluster: Cluster, partition: ReplicatedPartition, place: Partition, records: bytes) -> Appended:
+def _append(
+    call: Call[ProduceRequest], cluster: Cluster, partition: ReplicatedPartition, place: Partition, records: bytes
+) -> Appended:
     limit = cluster.settings.max_kept_bytes
     if cluster.topics.kept_bytes + len(records) > limit:
         message = f"the limit of {limit:,} bytes of records is reached: delete topics, or raise max_kept_bytes"
@@ -116,7 +118,7 @@ def _append(call: Call, cluster: Cluster, partition: ReplicatedPartition, place:
 
 
 def _transaction_error(
-    call: Call, cluster: Cluster, partition: ReplicatedPartition, place: Partition, header: BatchHeader
+    call: Call[ProduceRequest], cluster: Cluster, partition: ReplicatedPartition, place: Partition, header: BatchHeader
 ) -> ErrorCode:
     if partition.log.is_writing(header):
         return ErrorCode.NONE
@@ -127,7 +129,7 @@ def _transaction_error(
     return ErrorCode.INVALID_TXN_STATE
 
 
-def _answer(index: int, appended: Appended, start_offset: int) -> Message:
+def _answer(index: int, appended: Appended, start_offset: int) -> _Partition:
     return _Partition(
         index=index,
         error_code=appended.error,
@@ -142,7 +144,7 @@ def _answer(index: int, appended: Appended, start_offset: int) -> Message:
     )
 
 
-def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+def guard(call: Call[ProduceRequest], cluster: Cluster, handle: Handler) -> Outcome:
     error = _whole_error(call.body)
     if error is not ErrorCode.NONE:
         return handle(call, cluster) if error is ErrorCode.CORRUPT_MESSAGE else refused(call, error)

@@ -6,16 +6,17 @@ v1 throttle time; v3 static members (KIP-345); v4 flexible; v5 protocol type and
 from __future__ import annotations
 
 from loadwise.coordinator.access import OF_GROUP_MEMBERS
-from loadwise.coordinator.calls import Call, GroupRequest, Message
+from loadwise.coordinator.calls import Call, GroupRequest
 from loadwise.coordinator.groups.effects import SyncReply
 from loadwise.coordinator.groups.events import Sync
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import SyncGroupRequest, SyncGroupResponse
 
 _PROTOCOL_REQUIRED = 5
 
 
-def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
+def handle(call: Call[SyncGroupRequest], cluster: Cluster) -> SyncGroupResponse | GroupRequest:
     """Pass the event to the group; the response follows with the leader's assignment."""
     body = call.body
     if call.version >= _PROTOCOL_REQUIRED and (body.protocol_type is None or body.protocol_name is None):
@@ -33,8 +34,9 @@ def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
     return GroupRequest(body.group_id, event, _respond)
 
 
-def _respond(call: Call, reply: SyncReply) -> Message:
-    return call.response(
+def _respond(call: Call[SyncGroupRequest], reply: SyncReply) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        version=call.version,
         throttle_time_ms=0,
         error_code=reply.error,
         protocol_type=reply.protocol_type,

@@ -272,7 +272,9 @@ def _make(call: Call, cluster: Cluster, topics: Sequence[InternalTopic], retry_m
         request = call.request._replace(api=api, version=api.max_version, body=body)
         for topic in create_topics.handle(call._replace(request=request), cluster).topics:
             if topic.error_code is not ErrorCode.NONE:
-                StreamsGroups.of(cluster).failed_topics.add(topic.name, topic.error_message, cluster.now_ms + retry_ms)
+                StreamsGroups.of(cluster).failed_topics.add(
+                    topic.name, topic.error_message or "", cluster.now_ms + retry_ms
+                )
     if not failed:
         return ""
     told = ", ".join(f"{name} ({message})" for name, message in list(failed.items())[:_MOST_TOLD])
