@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypedDict, TypeVar
 
@@ -140,6 +141,14 @@ class BalancedConsumer:
     def live(self) -> LiveSettings | None:
         """When this member requests a rebalance because of the load; None: never."""
         return self._plan.participant.live
+
+    def _read_lag(self, topics: Collection[str], pattern: str | re.Pattern[str] | None) -> None:
+        """Also read the lag of these topics: at once if the consumer's own load is made of it."""
+        plan = self._plan
+        if plan.lag is not None and plan.waits_for_lag:
+            plan.lag.watch(topics, pattern=pattern)
+        elif plan.lag is not None:
+            plan.lag.include(topics, pattern=pattern)
 
     def explain(self) -> Decision | None:
         """Return the newest decision about the group's load; None while another member leads."""

@@ -161,8 +161,12 @@ class LagLoad:
         self._seen_at: dict[str, float] = {}
 
     def watch(self, topics: Iterable[str] = (), *, pattern: str | re.Pattern[str] | None = None) -> None:
-        """Also read these topics, to which the consumer subscribes, from now on."""
+        """Also read these topics from now on, and at once."""
         self.include(topics, pattern=pattern)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read at once, if this object reads at all."""
 
     def include(self, topics: Iterable[str] = (), *, pattern: str | re.Pattern[str] | None = None) -> None:
         """Also read these topics, beginning with the next reading."""

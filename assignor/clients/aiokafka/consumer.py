@@ -156,10 +156,7 @@ class AiokafkaConsumer(BalancedConsumer, AIOKafkaConsumer):
     ) -> None:
         """Subscribe. The first rebalance waits a few seconds at most for the lag of these topics."""
         super().subscribe(topics, pattern, listener)
-        if self._lag is not None and self._leader is not None:
-            self._lag.include(self.subscription() or (), pattern=pattern)
-        elif self._lag is not None:
-            self._lag.watch(self.subscription() or (), pattern=pattern)
+        self._read_lag(self.subscription() or (), pattern)
 
     async def start(self) -> None:
         """Start the lag reader for the first rebalance, then the consumer."""

@@ -11,10 +11,9 @@ import asyncio
 import inspect
 import logging
 import math
-import re
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
@@ -64,11 +63,6 @@ class AiokafkaLag(LagLoad):
             self._asked.set()
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name=f"loadwise-lag-{self._group_id}")
-
-    def watch(self, topics: Iterable[str] = (), *, pattern: str | re.Pattern[str] | None = None) -> None:
-        """Also read these topics from now on, and at once; `wait` waits for that reading."""
-        super().watch(topics, pattern=pattern)
-        self.refresh()
 
     def refresh(self) -> None:
         """Read at once; `wait` waits for that reading."""

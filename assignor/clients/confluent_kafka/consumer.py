@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from time import monotonic
-from typing import Any, TypeVar, Unpack
+from typing import Any, Unpack
 from weakref import proxy
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -56,7 +56,6 @@ JOINING_TURN_S = 0.01
 LEADERS_WITHIN_S, MOST_TOPICS_ASKED_FOR = 1.0, 10
 """How long to wait for the leaders of a topic, and of how many topics to ask for them before the first fetch."""
 
-_Read = TypeVar("_Read")
 _read, _consume = Consumer.poll, Consumer.consume
 
 
@@ -143,54 +142,44 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
             message = _read(self, 0)
             if message is not None:
                 return message
-        ends = None if timeout is None or timeout < 0 else monotonic() + timeout
-        self._measure()
-        if self._was_late():
-            self._work.idle_since_s = monotonic()
-            return polled_late(self._plan.config["max_poll_interval_ms"])
-        while True:
-            try:
-                message = self._wait(partial(_read, self), ends)
-            except Exception:
-                self._work.idle_since_s = monotonic()
-                raise
-            if message is not None:
-                return message
-            if self._topic_errors:
-                self._work.idle_since_s = monotonic()
-                return not_available(*self._topic_errors.popleft())
-            if ends is not None and monotonic() >= ends:
-                self._work.idle_since_s = monotonic()
-                return None
+        messages = self._gather(1, timeout, self._read_one)
+        return messages[0] if messages else None
 
     def consume(self, num_messages: int = 1, timeout: float | None = -1) -> list[Message]:
         """Return up to ``num_messages`` messages, fewer after the timeout or if a rebalance waits.
 
         An exception that occurs once there are messages is raised by the next call, so that they are not lost.
         """
+        return self._gather(num_messages, timeout, partial(_consume, self))
+
+    def _read_one(self, _: int, timeout_s: float) -> list[Message]:
+        message = _read(self, timeout_s)
+        return [] if message is None else [message]
+
+    def _gather(self, most: int, timeout: float | None, read: Callable[[int, float], list[Message]]) -> list[Message]:
         messages: list[Message] = []
         ends = None if timeout is None or timeout < 0 else monotonic() + timeout
         self._measure()
-        if self._was_late():
-            self._work.idle_since_s = monotonic()
-            return [polled_late(self._plan.config["max_poll_interval_ms"])]
-        while True:
-            if messages and self._member is not None and self._member.joining:
-                return messages  # the next poll of the member may revoke their partitions
-            try:
-                messages += self._wait(partial(_consume, self, num_messages - len(messages)), ends)
-            except Exception as error:
-                if not messages:
-                    self._work.idle_since_s = monotonic()
-                    raise
-                self._put_off, self._calm = error, False
-                return messages
-            while self._topic_errors and len(messages) < num_messages:
-                messages.append(not_available(*self._topic_errors.popleft()))
-            if len(messages) >= num_messages or (ends is not None and monotonic() >= ends):
-                if not any(message.error() is None for message in messages):
-                    self._work.idle_since_s = monotonic()
-                return messages
+        try:
+            if self._was_late():
+                return [polled_late(self._plan.config["max_poll_interval_ms"])]
+            while True:
+                if messages and self._member is not None and self._member.joining:
+                    return messages  # the next poll of the member may revoke their partitions
+                try:
+                    messages += self._wait(partial(read, most - len(messages)), ends)
+                except Exception as error:
+                    if not messages:
+                        raise
+                    self._put_off, self._calm = error, False
+                    return messages
+                while self._topic_errors and len(messages) < most:
+                    messages.append(not_available(*self._topic_errors.popleft()))
+                if len(messages) >= most or (ends is not None and monotonic() >= ends):
+                    return messages
+        finally:
+            if not any(message.error() is None for message in messages):
+                self._work.idle_since_s = monotonic()
 
     def close(self) -> None:
         """Revoke everything with ``on_revoke``, leave the group, and close."""
@@ -410,7 +399,7 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
         self._turn_at = monotonic() + turn
         return min(left, turn)
 
-    def _wait(self, read: Callable[[float], _Read], ends: float | None) -> _Read:
+    def _wait(self, read: Callable[[float], list[Message]], ends: float | None) -> list[Message]:
         """Return what ``read`` gives within one turn; the wait does not count as work on records."""
         began = monotonic()
         try:

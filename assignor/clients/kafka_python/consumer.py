@@ -189,12 +189,8 @@ class KafkaPythonConsumer(BalancedConsumer, KafkaConsumer):
     ) -> None:
         """Subscribe. With the user's own load, wait for the lag of these topics before joining."""
         super().subscribe(topics, pattern, listener)
-        if self._lag is None:
-            return
-        if self._leader is not None:
-            self._lag.include(self.subscription() or (), pattern=pattern)
-        else:
-            self._lag.watch(self.subscription() or (), pattern=pattern)
+        self._read_lag(self.subscription() or (), pattern)
+        if self._lag is not None and self._plan.waits_for_lag:
             self._lag.wait(FIRST_READING_S)
 
     def close(self, *args: Any, **kwargs: Any) -> None:

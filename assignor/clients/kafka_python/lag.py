@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import math
-import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -59,11 +58,6 @@ class KafkaPythonLag(LagLoad):
         """Start reading, ``at_once`` or on request."""
         self._asked = max(self._asked, 1) if at_once else self._asked
         self._thread.start()
-
-    def watch(self, topics: Iterable[str] = (), *, pattern: str | re.Pattern[str] | None = None) -> None:
-        """Also read these topics from now on, and at once; `wait` waits for that reading."""
-        super().watch(topics, pattern=pattern)
-        self.refresh()
 
     def refresh(self) -> None:
         """Read at once; `wait` waits for that reading."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -55,7 +56,8 @@ def test_what_others_processed_before_a_partition_came_back_is_not_counted(measu
 
 def test_a_pause_after_a_call_without_records_is_no_work(measured, monkeypatch):
     """Who finds nothing and sleeps would be taken for slow."""
-    found = [None, "message", None, "message"]
+    message = SimpleNamespace(error=lambda: None)
+    found = [None, message, None, message]
     monkeypatch.setattr(confluent_kafka, "_read", lambda *_: found.pop() if found else None)
     measured.measure(0)
     for _ in range(6):
