@@ -1,4 +1,4 @@
-"""What would each assignor make of my topic? Its records are the loads, so many equal consumers share them.
+"""Compare assignors on a topic of yours: its records are the loads, and equal consumers share them.
 
 python examples/compare_assignors.py                                        # made-up loads, no Kafka needed
 python examples/compare_assignors.py flights --bootstrap-servers localhost:9092 --members 4

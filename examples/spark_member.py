@@ -33,7 +33,7 @@ COLOURS = {"Spark": "#2563c9", "consumer 1": "#17875a", "consumer 2": "#e0a100"}
 
 
 class Place(NamedTuple):
-    """Where all members read."""
+    """The broker, topic and group of all members."""
 
     bootstrap_servers: str
     topic: str

@@ -1,4 +1,4 @@
-"""How long each task of a Spark query runs over a skewed topic, as pictures: whole partitions, and cut ones.
+"""Draw how long each task of a Spark query runs over a skewed topic: with whole partitions, and with cut ones.
 
 Run it with ``python examples/spark_task_times.py`` after ``pip install '.[coordinator,spark]'``; Spark needs a JDK 17.
 It brings its own Kafka, a loadwise coordinator on loopback: give another's address as the only argument. It writes

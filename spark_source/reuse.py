@@ -1,4 +1,4 @@
-"""What a Python process of Spark keeps from one query or task to the next (``spark.python.worker.reuse``).
+"""Keeps connections and modules of a Python process of Spark for later tasks (``spark.python.worker.reuse``).
 
 Connections: connecting, logging in and looking up leaders takes longer than reading a few records. Spark kills a
 process that is idle for a minute. Spark's own Kafka source keeps consumers too (``KafkaDataConsumer``).

@@ -110,21 +110,21 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The end of the latest micro-batch that this process knows, where the next one begins."""
         self._first_of_new: dict[TopicPartition, int] = {}
         self._target: dict[TopicPartition, int] | None = None
-        """With ``Trigger.AvailableNow``, the end of the whole query; empty until the first question."""
+        """With ``Trigger.AvailableNow``, the end of the whole query; empty before the first micro-batch."""
         self._record_bytes: dict[TopicPartition, tuple[float, float]] = {}
         """The sizes of records so far: see `loadwise.spark_source.planning.sampling`."""
         self._passed_at_ms: float | None = None
         """When ``minOffsetsPerTrigger`` and ``maxTriggerDelay`` last admitted a micro-batch."""
 
     def initialOffset(self) -> JsonOffset:  # noqa: N802 - as Spark calls it
-        """Where a query without a checkpoint starts. Raises `OptionError`, `SchemaError`, `KafkaError`."""
+        """Return where a query without a checkpoint starts. Raises `OptionError`, `SchemaError`, `KafkaError`."""
         initial = self._resolve() if self._initial is None else self._initial
         if self._initial_is_news is None:
             self._initial_is_news = True
         return with_ids(initial, self._ids) | BEGUN_HERE
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - as Spark calls it
-        """That the limits are our own business: see `OURS_TO_LIMIT`."""
+        """Return `OURS_TO_LIMIT`."""
         return OURS_TO_LIMIT
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - as Spark calls it

@@ -59,7 +59,7 @@ class OnceAMinute(logging.Filter):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a rebalance has changed for the whole stream."""
+    """The changes of a rebalance for the whole stream."""
 
     lost: frozenset[TopicPartition]
     gained: frozenset[TopicPartition]

@@ -50,7 +50,7 @@ class PlanOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOptions:
-    """What only streams have: the size of a micro-batch, and groups to commit to or to join."""
+    """Options of streams: the size of a micro-batch, and groups to commit to or to join."""
 
     max_offsets: int | None = None
     """``maxOffsetsPerTrigger``: the maximum size of a micro-batch; None for no limit."""

@@ -25,7 +25,7 @@ class Density:
     edges: tuple[int, ...]
     """The start of each part, in order, and the end of the last."""
     weights: tuple[float, ...]
-    """Of an offset in each part; not all of them 0."""
+    """The weight of an offset in each part; not all are 0."""
 
     @property
     def mean(self) -> float:

@@ -198,7 +198,7 @@ class _Shares:
     owners: Sequence[int]
     """The slot of each piece."""
     weights: Floats
-    """Of each slot."""
+    """The weight of each slot."""
 
     @property
     def max_over_mean(self) -> float:

@@ -50,7 +50,7 @@ class UnevenHours:
     worst: Hour
     """The most uneven one."""
     max_over_mean: float
-    """Of that hour."""
+    """The balance of that hour."""
     hot_keys: int
     """How many different keys were the hottest of an uneven hour."""
 

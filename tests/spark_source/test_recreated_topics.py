@@ -1,4 +1,4 @@
-"""A stream whose topic was deleted and created again with no fewer records: its id (KIP-516) tells. No JVM in it."""
+"""A stream whose topic was deleted and created again with as many records is recognised by its id (KIP-516). No JVM."""
 
 from __future__ import annotations
 
