@@ -37,6 +37,14 @@ def test_bars_stay_in_the_picture_and_are_as_high_as_their_loads(loads: list[flo
     assert marked == [index for index, load in enumerate(loads) if load > 1.1 * mean]
 
 
+def test_the_ideal_is_drawn_where_a_bar_of_its_height_would_end() -> None:
+    root = ET.fromstring(bars("range", "", ["a", "b"], [40.0, 80.0], mean=30, top=80, bound=40))
+    as_high = next(iter(root.findall("rect")))
+    line = next(each for each in root.findall("line") if each.attrib["class"] == "ideal")
+    assert float(line.attrib["y1"]) == float(line.attrib["y2"]) == float(as_high.attrib["y"])
+    assert "ideal 40" in [text.text for text in root.findall("text")]
+
+
 @pytest.mark.parametrize(
     ("names", "labels"),
     [

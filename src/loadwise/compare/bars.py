@@ -8,7 +8,7 @@ from html import escape
 from loadwise.compare.columns import amount
 from loadwise.report.scale import ticks
 
-WIDTH, HEIGHT = 560, 280
+WIDTH, HEIGHT = 560, 210
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 14, 32, 30
 _CHARACTER = 7.0
 """About the width of one, of text as small as labels are."""
@@ -22,13 +22,15 @@ svg .bar { fill: var(--bar); }
 svg .bar.high { fill: var(--bad); }
 svg .mean { stroke: var(--ink); stroke-width: 1.5; stroke-dasharray: 5 4; }
 svg text.mean { stroke: none; fill: var(--ink); }
+svg .ideal { stroke: var(--bad); stroke-width: 1.5; }
+svg text.ideal { stroke: none; fill: var(--bad); }
 """
 
 
 def bars(
     title: str, summary: str, names: Sequence[str], loads: Sequence[float], *, mean: float, top: float, bound: float
 ) -> str:
-    """One chart as an SVG element: a bar a member, those that are too high in another colour, and a line at the mean.
+    """One chart as an SVG element: a bar a member, those that are too high in another colour, lines at mean and ideal.
 
     ``top`` is the highest value of all charts that are to be compared by eye. ``summary`` tells in words what is shown.
     No assignment gives a highest load below ``bound``; a bar is too high when it is clearly above that.
@@ -60,6 +62,9 @@ def bars(
     parts.append(f'<line class="mean" x1="{_LEFT}" y1="{y(mean):.1f}" x2="{right}" y2="{y(mean):.1f}"/>')
     parts.append(f'<line class="mean" x1="{_LEFT}" y1="{_TOP - 14}" x2="{_LEFT + 22}" y2="{_TOP - 14}"/>')
     parts.append(f'<text class="mean" x="{_LEFT + 28}" y="{_TOP - 10}">mean {amount(mean)}</text>')
+    parts.append(f'<line class="ideal" x1="{_LEFT}" y1="{y(bound):.1f}" x2="{right}" y2="{y(bound):.1f}"/>')
+    parts.append(f'<line class="ideal" x1="{_LEFT + 150}" y1="{_TOP - 14}" x2="{_LEFT + 172}" y2="{_TOP - 14}"/>')
+    parts.append(f'<text class="ideal" x="{_LEFT + 178}" y="{_TOP - 10}">ideal {amount(bound)}</text>')
     parts.append("</svg>")
     return "\n".join(parts)
 

@@ -52,8 +52,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         name="ideal",
         meaning=(
-            "A bound: no assignment has a lower max load. It is above the mean where one partition alone is heavier"
-            " than that, or where subscriptions stand in the way."
+            "The red line: no assignment has a lower max load. It is above the mean if one partition alone is heavier,"
+            " or if not all members subscribe to all topics."
         ),
         number=lambda row: row.measured.bound,
         text=amount,
@@ -67,19 +67,19 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         name="moved",
-        meaning="Partitions taken from an owner that is still there and still wants them.",
+        meaning="Partitions that change their owner though it is still there: each stops for a moment.",
         number=lambda row: row.measured.moved,
         text=lambda count: f"{count:,.0f}",
     ),
     Column(
         name="moved load",
-        meaning="Their load.",
+        meaning="The load of these.",
         number=lambda row: row.measured.moved_load,
         text=amount,
     ),
     Column(
         name="spread",
-        meaning="Partitions of the member with most of them, less those of the member with fewest.",
+        meaning="Partitions of the member with most, less those of the member with fewest: 0 or 1 is even by number.",
         number=lambda row: row.measured.spread,
         text=lambda count: f"{count:,.0f}",
     ),

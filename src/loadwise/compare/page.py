@@ -15,20 +15,21 @@ def render(comparison: Comparison, footer: str) -> str:
     """The page as HTML text."""
     top = max(row.measured.highest for row in comparison.rows)
     unit = comparison.group.load_unit
+    uneven = bool((comparison.group.capacity != comparison.group.capacity[0]).any())
     parts = [
         "<h1>One group, every assignor</h1>",
         f'<p class="lead">{escape(comparison.about)}</p>',
         *(f"<p>{escape(note)}</p>" for note in comparison.notes),
-        "<h2>In numbers</h2>",
-        _table(comparison),
         f"<h2>Load of every member{escape(f', in {unit}') if unit else ''}</h2>",
-        "<p>All pictures have the same scale: the nearer the bars are to the dashed line, the better. Red bars are more"
-        " than 10 % above the best that any assignment can reach. Where capacities differ, a bar is the load for each"
-        " unit of capacity.</p>",
+        "<p>The red line is the ideal: no assignment has a lower highest bar. Bars that are more than 10 % above it are"
+        " red. The dashed line is the mean. All pictures have the same scale"
+        + (", and a bar is the load for each unit of capacity." if uneven else ".")
+        + "</p>",
         '<div class="panels">',
         *(_figure(row, top, comparison.labels) for row in comparison.rows),
         "</div>",
-        "<h2>What the numbers mean</h2>",
+        "<h2>In numbers</h2>",
+        _table(comparison),
         definitions([(column.name, column.meaning) for column in COLUMNS]),
         f"<footer>{escape(footer)}</footer>",
     ]
