@@ -1,8 +1,8 @@
 """``python -m benchmarks.spark``: this source beside Spark's own Kafka source, in one session and on the same topics.
 
-Batches, uniform and skewed (one partition with half of all records), counted, with all columns and with work for each
-record; micro-batches with next to nothing in them, or little; and batches from a Kafka that is 20 ms away. Needs a JDK
-17, and Maven for the connector and for Apache Kafka.
+It measures batches, uniform and skewed (half of all records in one partition), with a count, all columns or work for
+each record; near-empty and small micro-batches; and batches from a Kafka that is 20 ms away. It needs a JDK 17, and
+Maven for the connector and for Apache Kafka.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from benchmarks.spark.results import Measured, Scenario, goals, goals_markdown, 
 
 KINDS = ["uniform", "skewed"]
 GOALS = ["count", "all columns"]
-"""Of `WORKS`, what goals are set for."""
+"""The `WORKS` that have goals."""
 NEAR_EMPTY, SMALL = 1, 500
 """Records a partition and micro-batch."""
 WARM_UP = 3
-"""Turns of a session's first scenario that do not count: in a new JVM each is quicker than the one before."""
+"""Rounds of a session's first scenario that do not count: a new JVM gets faster with each."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure what the arguments ask for, print tables, and write the page."""
+    """Run the chosen measurements, print tables, and write the page."""
     chosen = _arguments(arguments)
     if chosen.connector:
         python = fitting_python()
@@ -65,28 +65,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     print(about)
     chosen.out.write_text(render(results, found, about), encoding="utf-8")
-    print(f"The page: {chosen.out.resolve()}; what Spark had to say: {chosen.log.resolve()}")
+    print(f"The page: {chosen.out.resolve()}; Spark's log: {chosen.log.resolve()}")
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark", description=__doc__)
     parser.add_argument("--records", type=int, default=1_000_000, help="records of 100 bytes in each topic of a batch")
-    parser.add_argument("--far-records", type=int, default=300_000, help="as many of them where Kafka is far away")
-    parser.add_argument("--slots", type=int, nargs="+", default=[2, 8], help="task slots, a session for each")
-    parser.add_argument("--rounds", type=int, default=5, help="turns that count, behind those that warm up")
-    parser.add_argument("--micro-batches", type=int, default=10, help="how many of them are measured in a round")
-    parser.add_argument("--only", choices=["batches", "micro-batches"], help="one of both")
-    parser.add_argument("--kinds", choices=KINDS, nargs="+", default=KINDS, help="of the topics of batches")
+    parser.add_argument("--far-records", type=int, default=300_000, help="the same with a distant Kafka")
+    parser.add_argument("--slots", type=int, nargs="+", default=[2, 8], help="task slots; each has its session")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds that count, after those that warm up")
+    parser.add_argument("--micro-batches", type=int, default=10, help="micro-batches in a round")
+    parser.add_argument("--only", choices=["batches", "micro-batches"], help="measure only these")
+    parser.add_argument("--kinds", choices=KINDS, nargs="+", default=KINDS, help="topics of batches")
     parser.add_argument(
-        "--works", choices=list(WORKS), nargs="+", default=GOALS, help="what batches do; default: %(default)s"
+        "--works", choices=list(WORKS), nargs="+", default=GOALS, help="work of batches; default: %(default)s"
     )
-    parser.add_argument("--brokers", help="a Kafka that runs already; default: Apache Kafka, started for this")
+    parser.add_argument("--brokers", help="a running Kafka; default: starts Apache Kafka")
     parser.add_argument(
         "--delays-ms",
         type=float,
         nargs="+",
         default=[0, 20],
-        help="what is added to each round trip to Kafka; all is measured without, and batches with each of these",
+        help="added to each round trip to Kafka; micro-batches run only without a delay",
     )
     parser.add_argument("--no-connector", dest="connector", action="store_false", help="leave Spark's own source out")
     parser.add_argument("--out", type=Path, default=Path("benchmark-spark.html"), help="the page; default: %(default)s")
@@ -98,7 +98,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 @contextmanager
 def _kafka(chosen: argparse.Namespace, delay_ms: float) -> Iterator[str]:
-    """The address to read from. A Kafka that runs already is as far away as it is."""
+    """Yield the address to read from. A Kafka of the user's gets no delay."""
     if chosen.brokers:
         yield chosen.brokers
     elif not delay_ms:
@@ -118,7 +118,7 @@ def _jars() -> str:
         jars: str = spark_jars()
         older = shortfall()
     except JarsMissingError as error:
-        raise SystemExit(f"Spark's own source cannot be had (--no-connector leaves it out): {error}") from error
+        raise SystemExit(f"cannot get Spark's own source (--no-connector leaves it out): {error}") from error
     if older is not None:
         print(older)
     return jars

@@ -1,4 +1,4 @@
-"""Batch queries: everybody reads the same topic, turn by turn, so that a busy moment of the machine hits all alike."""
+"""Batch queries: all readers read the same topic in turns, so that a busy moment of the machine hits all alike."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WORKS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def publish(brokers: str, kind: str, records: int) -> str:
-    """Make a topic with so many records, in equal parts ("uniform") or half of them in partition 0 ("skewed")."""
+    """Make a topic of ``records``, in equal parts ("uniform") or with half of them in partition 0 ("skewed")."""
     topic = f"{kind}-{uuid.uuid4()}"
     make_topic(brokers, topic, PARTITIONS)
     producer = Producer({"bootstrap.servers": brokers, "linger.ms": 50, "queue.buffering.max.messages": 500_000})
@@ -47,7 +47,7 @@ def publish(brokers: str, kind: str, records: int) -> str:
 
 
 def partition_of(number: int, kind: str) -> int:
-    """Where a record of a topic of this kind belongs."""
+    """The partition of a record of a topic of this kind."""
     if kind == "uniform":
         return number % PARTITIONS
     return 0 if number % 2 else 1 + number // 2 % (PARTITIONS - 1)

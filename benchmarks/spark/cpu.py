@@ -29,7 +29,7 @@ class CpuMeter:
         self._before_s = 0.0
 
     def __enter__(self) -> Self:
-        """Begin to count."""
+        """Start to count."""
         self._look()
         self._before_s = self._total_s()
         self._thread.start()
@@ -38,14 +38,14 @@ class CpuMeter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End it."""
+        """Stop."""
         self._over.set()
         self._thread.join()
         self._look()
 
     @property
     def used_s(self) -> float:
-        """CPU seconds that were used, as far as was seen; all of them after the with block."""
+        """The CPU seconds until the last sample; all of them after the with block."""
         return self._total_s() - self._before_s
 
     def _watch(self) -> None:

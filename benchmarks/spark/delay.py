@@ -1,4 +1,4 @@
-"""A proxy before a broker that makes the network slow: each byte arrives so many milliseconds after it was sent.
+"""A proxy before a broker that makes the network slow: each byte arrives some milliseconds after it was sent.
 
 ``python -m benchmarks.spark.delay MS``: a process of its own, so that it takes no turns of Python from those who are
 measured. It prints the port that it listens on, and reads the broker's address from its standard input.
@@ -18,7 +18,7 @@ IN_FLIGHT = 64
 
 
 class DelayProxy:
-    """The proxy's process, seen from the one that measures."""
+    """The proxy's process, for the one that measures."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -33,7 +33,7 @@ class DelayProxy:
 
 @contextmanager
 def delay_proxy(delay_ms: float) -> Iterator[DelayProxy]:
-    """Run a proxy that adds so much to each round trip."""
+    """Run a proxy that adds ``delay_ms`` to each round trip."""
     command = [sys.executable, "-m", "benchmarks.spark.delay", str(delay_ms / 2)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -60,7 +60,7 @@ async def serve(delay_s: float) -> None:
 
 
 async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, delay_s: float) -> None:
-    """Write what is read, each piece so much later, in order."""
+    """Write each piece after the delay, in order."""
     loop = asyncio.get_running_loop()
     under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(IN_FLIGHT)
 

@@ -1,4 +1,4 @@
-"""What the benchmark runs in: a PySpark of the connector's version, and the tests' own way to a Kafka and its jars."""
+"""The benchmark's environment: a PySpark of the connector's version, and Kafka and its jars from the tests' support."""
 
 from __future__ import annotations
 

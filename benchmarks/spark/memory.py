@@ -1,4 +1,4 @@
-"""How much memory the Python workers of tasks take at most. Reads ``/proc``, so it is for Linux."""
+"""The peak memory of tasks' Python workers. Reads ``/proc``, so it is for Linux."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from benchmarks.spark.readers import READY, RECORDS, TASKS
 
 _RESET_PEAK = "5"
-"""What ``/proc/PID/clear_refs`` takes as the order to forget the peak: see ``man proc_pid_clear_refs``."""
+"""Written to ``/proc/PID/clear_refs`` to reset the peak: see ``man proc_pid_clear_refs``."""
 _DAEMON = b"pyspark.daemon\0pyspark.worker"
 _MEGABYTE = 1 << 20
 
 
 def idle_mb(spark: Any) -> float:
-    """What a worker takes that has read nothing: it has Arrow loaded, as each worker of a source has."""
+    """The memory of a worker that has read nothing, with Arrow loaded like each worker of a source."""
     slots = str(spark.sparkContext.defaultParallelism)
     ready = spark.read.format(READY).options(**{RECORDS: slots, TASKS: slots})
     ready.load().write.format("noop").mode("overwrite").save()
@@ -24,19 +24,19 @@ def idle_mb(spark: Any) -> float:
 
 
 def forget_peaks(spark: Any) -> None:
-    """Count from what the workers have now."""
+    """Count from the workers' present memory."""
     for worker in _workers(spark):
         with suppress(OSError):  # it has ended
             (worker / "clear_refs").write_text(_RESET_PEAK)
 
 
 def peak_mb(spark: Any) -> float:
-    """The most that any worker has had since."""
+    """The peak of any worker since then."""
     return max(_status_mb(worker, "VmHWM") for worker in _workers(spark))
 
 
 def _workers(spark: Any) -> list[Path]:
-    """PySpark's daemon for tasks forks them; those who plan come from other daemons."""
+    """PySpark's daemon for tasks forks them; planning processes come from other daemons."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Micro-batches of a known size: so many records into each partition, the micro-batch that reads them, and again."""
+"""Micro-batches of a known size: some records into each partition, then the micro-batch that reads them, and again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from benchmarks.spark.results import Measured, medians
 WARM_UP = 5
 """Micro-batches of each query that do not count."""
 TRIES = 4
-"""How many micro-batches are made for one that counts, at most."""
+"""The most micro-batches for one that counts."""
 PATIENCE_S = 120.0
 
 
@@ -84,7 +84,7 @@ def _measure(spark: Any, brokers: str, reader: Reader, *, records: int, count: i
 
 
 def _next_micro_batches(query: Any, last: int, records: int) -> list[dict[str, Any]]:
-    """Wait for those after ``last`` that together read so many records. Raises RuntimeError where the query fails."""
+    """Wait for those after ``last`` that together read ``records``. Raises RuntimeError if the query fails."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         seen = [each for each in query.recentProgress if each["batchId"] > last and each["numInputRows"]]

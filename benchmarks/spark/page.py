@@ -60,7 +60,7 @@ def _figure(scenario: Scenario, readers: Mapping[str, Measured]) -> str:
 
 
 def _bars(scenario: Scenario, readers: Mapping[str, Measured]) -> str:
-    """Two bars a reader, wall and CPU time, and how even its tasks were."""
+    """Two bars for each reader, wall and CPU time, and the balance of its tasks."""
     height = _TOP + _ROW * len(readers) + _BOTTOM
     right, bottom = WIDTH - _RIGHT, height - _BOTTOM
     unit, factor = ("ms", 1000) if scenario.micro else ("s", 1)

@@ -12,7 +12,7 @@ from typing import Any
 
 OURS, THEIRS, READY = "loadwise", "kafka", "ready"
 RECORDS, TASKS, COUNTER = "records", "tasks", "counter"
-"""Options of `benchmarks.spark.ready`: how many of each there are, and the file that tells a stream of records."""
+"""Options of `benchmarks.spark.ready`: the number of records and tasks, and the file with a stream's records."""
 MIN_PARTITIONS = 24
 
 TUNED = {
@@ -20,7 +20,7 @@ TUNED = {
     "kafka.max.poll.records": "20000",
     "kafka.receive.buffer.bytes": str(1 << 20),
 }
-"""What a user of the connector can gain by settings: without the first it waits half a second at the end of a range."""
+"""The best settings of the connector: without the first it waits half a second at the end of a range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Reader:
     format: str
     options: Mapping[str, str] = field(default_factory=dict)
     schema: str | None = None
-    """The columns that are asked for; None for all."""
+    """The wanted columns; None for all."""
 
     def frame(self, spark: Any, options: Mapping[str, str], *, stream: bool = False) -> Any:
         """A DataFrame of the topic that the options name."""
@@ -40,12 +40,12 @@ class Reader:
 
 
 def by_hand(slots: int) -> str:
-    """The name of ours with the number of tasks given that is best for these topics, and without a look at sizes."""
+    """The name of our source with the best number of tasks for these topics, and without sampling."""
     return f"{OURS}, numTasks={_at_a_time(slots)}, loadBy=records"
 
 
 def _at_a_time(slots: int) -> int:
-    """How many tasks run at a time in a local session: more slots than CPUs take turns with them."""
+    """Return how many tasks run at a time in a local session: more slots than CPUs share these."""
     return min(slots, os.cpu_count() or slots)
 
 

@@ -1,4 +1,4 @@
-"""A Python source of ready-made batches: what Spark's Python data source API takes by itself, whoever reads Kafka.
+"""A Python source of ready-made batches: the cost of Spark's Python data source API by itself.
 
 It has the columns and about the bytes of what the others read, and neither plans, fetches nor decodes: its tasks hand
 one Arrow batch to Spark over and over. What a query with it takes is the floor for every source in Python.
@@ -25,7 +25,7 @@ VALUE = b"v" * 100
 
 
 class ReadySource(DataSource):
-    """So many records in so many tasks; a stream has as many as a file tells."""
+    """A number of records in a number of tasks; for a stream a file holds the number."""
 
     @classmethod
     def name(cls) -> str:
@@ -46,7 +46,7 @@ class ReadySource(DataSource):
 
 
 class ReadyReader(DataSourceReader):
-    """Hands out ready-made batches."""
+    """Returns ready-made batches."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._records = int(options[RECORDS])
@@ -62,17 +62,17 @@ class ReadyReader(DataSourceReader):
 
 
 class ReadyStreamReader(DataSourceStreamReader):
-    """Hands out as many records as a file has the number of, in one task."""
+    """Returns as many records as a file says, in one task."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._counter = Path(options[COUNTER])
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - as Spark calls it
-        """None of them."""
+        """No records."""
         return {RECORDS: 0}
 
     def latestOffset(self) -> dict[str, int]:  # noqa: N802 - as Spark calls it
-        """All that there are by now."""
+        """All records up to now."""
         return {RECORDS: read_counter(self._counter)}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
@@ -91,7 +91,7 @@ def shares(records: int, tasks: int) -> list[InputPartition]:
 
 
 def batches(records: int) -> Iterator[Any]:
-    """So many records."""
+    """Yield ``records`` in batches."""
     for left in range(records, 0, -BATCH_RECORDS):
         yield _batch() if left >= BATCH_RECORDS else _batch().slice(0, left)
 
@@ -116,7 +116,7 @@ def _batch() -> Any:
 
 
 def write_counter(counter: Path, records: int) -> None:
-    """Tell a stream how many records there are."""
+    """Set the number of a stream's records."""
     new = counter.with_suffix(".new")
     new.write_text(str(records))
     os.replace(new, counter)

@@ -1,4 +1,4 @@
-"""What the benchmark found: medians, tables in Markdown, and how far the goals are from being reached. Pure."""
+"""The results of the benchmark: medians, tables in Markdown, and the distance to the goals. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from statistics import median
 from benchmarks.spark.readers import MIN_PARTITIONS, OURS, READY, THEIRS, by_hand
 
 NEAR, FAR = 0.75, 0.4
-"""What a batch may take of the tuned connector's time, with a broker beside it and with one far away."""
+"""The goal of a batch in shares of the tuned connector's time, with a near broker and with a distant one."""
 NO_WORSE = 1.05
-"""What our defaults may take of the time that they take with the best options; the rest is the machine's noise."""
+"""The goal of our defaults in shares of the time with the best options; the rest is noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Measured:
     cpu_s: float
     """Of the JVM and all Python processes, not of the broker."""
     longest_over_mean: float | None = None
-    """How long the longest task ran, by the mean; None where it was not looked at."""
+    """The time of the longest task over the mean; None if it was not measured."""
     memory_mb: float | None = None
     """The most memory of a task's Python worker above one that has read nothing; None without a Python worker."""
 
