@@ -118,7 +118,7 @@ class Participant:
 
     @property
     def failures(self) -> int:
-        """The number of exceptions of the load source and the algorithm while this member led."""
+        """The number of exceptions of the load source and the assignor while this member led."""
         return self.targets.failures
 
     @property

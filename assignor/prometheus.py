@@ -58,7 +58,7 @@ class GroupCollector(Collector):
         )
         fallbacks.add_metric(group, member.fallbacks)
         failures = CounterMetricFamily(
-            "loadwise_failures", "Exceptions of the load source and the algorithm", labels=labels
+            "loadwise_failures", "Exceptions of the load source and the assignor", labels=labels
         )
         failures.add_metric(group, member.failures)
         yield from (assigning, fallbacks, failures)

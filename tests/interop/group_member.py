@@ -67,7 +67,7 @@ def _config(
 
 
 def _tell_assignments(consumer: Any) -> None:
-    participant = consumer.balance
+    participant = consumer.assignor.participant
     assigned = participant.assigned
 
     def told(partitions: Mapping[str, Sequence[int]], generation: int, protocol: str, **more: Any) -> None:
