@@ -11,31 +11,38 @@ import cramjam
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka.record import MemoryRecords
+from kafka.record import MemoryRecords, MemoryRecordsBuilder
 from record_batches import batch
 
 from loadwise.protocol import unpacking
-from loadwise.protocol.batches import HEADER_BYTES, placed
+from loadwise.protocol.batches import HEADER_BYTES, placed, read_header
 from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
-from loadwise.protocol.record_times import ReadingBudget, record_times
+from loadwise.protocol.record_times import ReadingBudget, largest_timestamp, record_times
+
+keys = st.none() | st.just(b"") | st.binary(min_size=1, max_size=10)
+records = st.lists(st.tuples(st.integers(0, 500), keys, st.binary(max_size=300)), min_size=1, max_size=20)
 
 
 @given(
-    values=st.lists(st.binary(max_size=300), min_size=1, max_size=20),
-    timestamp=st.integers(0, 2**42),
-    base=st.integers(0, 2**40),
-    compression=st.sampled_from([0, 1]),
+    records=records, timestamp=st.integers(0, 2**42), base=st.integers(0, 2**40), compression=st.sampled_from([0, 1])
 )
 def test_times_are_those_that_kafka_python_reads(
-    values: list[bytes], timestamp: int, base: int, compression: int
+    records: list[tuple[int, bytes | None, bytes]], timestamp: int, base: int, compression: int
 ) -> None:
-    data = placed(batch(values, timestamp=timestamp, compression=compression), base, 0)
+    builder = MemoryRecordsBuilder(magic=2, compression_type=compression, batch_size=1_000_000)
+    for later_ms, key, value in records:
+        builder.append(timestamp=timestamp + later_ms, key=key, value=value)
+    builder.close()
+    data = placed(bytes(builder.buffer()), base, 0)
     read = [
         (record.offset, record.timestamp, record.key is not None)
         for unpacked in MemoryRecords(data)
         for record in unpacked
     ]
     assert [tuple(each) for each in record_times(data)] == read
+    header = read_header(data)
+    assert header is not None
+    assert largest_timestamp(data, header) == max(time_ms for _, time_ms, _ in read)
 
 
 @given(values=st.lists(st.binary(max_size=30), min_size=1, max_size=5), data=st.data())
