@@ -75,11 +75,12 @@ def sample(root: Path, folder: str, each: int, seed: int) -> list[tuple[Path, Mu
     return [possible[index] for index in sorted(chosen)]
 
 
-def chosen_tests(reaching: Sequence[str], reach: Reach) -> dict[str, Took]:
-    """Return the tests to run for a mutant, the fastest first."""
+def chosen_tests(folder: str, reaching: Sequence[str], reach: Reach) -> dict[str, Took]:
+    """Return the tests to run for a mutant of a folder: those of its own folder, then others, the fastest first."""
+    own = f"tests/{folder.removesuffix('.py')}/"
     chosen: dict[str, Took] = {}
     left_s = BUDGET_CPU_S
-    for test in sorted(reaching, key=lambda test: reach.took(test).wall_s)[:MOST_TESTS]:
+    for test in sorted(reaching, key=lambda test: (not test.startswith(own), reach.took(test).wall_s))[:MOST_TESTS]:
         took = reach.took(test)
         if not chosen or took.cpu_s <= left_s:
             chosen[test] = took
@@ -154,7 +155,10 @@ def main() -> int:
     reach.measure(given.processes, root / ".mutants")
     tried = [
         Tried(
-            folder, path, mutant, chosen_tests(reach.of(path, mutant.statement, in_function=mutant.in_function), reach)
+            folder,
+            path,
+            mutant,
+            chosen_tests(folder, reach.of(path, mutant.statement, in_function=mutant.in_function), reach),
         )
         for folder, sampled in samples.items()
         for path, mutant in sampled
