@@ -45,6 +45,8 @@ class _Evidence:
 
 
 _NONE = _Evidence()
+_SAME = 1.25
+"""So many times as much or as little is the same statement."""
 
 
 class CapacityEstimates:
@@ -56,8 +58,8 @@ class CapacityEstimates:
     def __init__(self, slack_s: float = 6.0, tuning: CapacityTuning | None = None) -> None:
         self._tuning, self._slack_ms = tuning or CapacityTuning(), slack_s * 1000
         self._of: dict[str, _Evidence] = {}
-        self._off: dict[str, float] = {}
-        """What members have said of themselves over what they were seen to process, where that contradicts it."""
+        self._off: dict[str, tuple[float, float]] = {}
+        """What members have said of themselves and what they were seen to process, where that contradicts it."""
         self._members: tuple[str, ...] = ()
         self._seen: deque[tuple[int, Floats]] = deque()
         self._lagging_since = np.empty(0)
@@ -90,12 +92,11 @@ class CapacityEstimates:
     def measured(self, member: str, per_s: float, now_ms: int) -> None:
         """Take in what a member has measured of itself while it was busy, as far as the group's commits bear it out.
 
-        It is corrected by what the member was seen to do when it fell behind. Where it never has, it is by what the
-        others were: they are mostly of the same program.
+        It is corrected by what the member was seen to do when it fell behind.
         """
         if per_s <= 0:
             return
-        per_s = min(per_s, LARGEST) / self._off_by(member)
+        per_s = self._corrected(member, min(per_s, LARGEST))
         before = self._of.get(member, _NONE)
         known, shown = before.known, before.shown
         if known is not None and known.proven and known.at_ms - now_ms > self._tuning.recent_ms:
@@ -109,18 +110,23 @@ class CapacityEstimates:
         """A member that falls behind processes so much: that is its capacity, whatever it says."""
         before = self._of.get(member, _NONE)
         if before.told is not None:
-            said, at_ms = before.told
-            each = said * self._off_by(member)
-            if pace.least_per_s <= each <= pace.most_per_s:
+            each, at_ms = before.told
+            said = self._off[member][0] if member in self._off else each
+            if pace.least_per_s <= said <= pace.most_per_s:
                 self._off.pop(member, None)
             elif pace.per_s > 0:
-                self._off[member] = each / pace.per_s
+                self._off[member] = said, pace.per_s
                 before = replace(before, told=(pace.per_s, at_ms))
         self._of[member] = replace(before, exact_ms=now_ms)
         self._show(member, pace.per_s, _Shown(pace.least_per_s, pace.most_per_s, now_ms))
 
-    def _off_by(self, member: str) -> float:
-        return self._off.get(member) or (float(np.median([*self._off.values()])) if self._off else 1.0)
+    def _corrected(self, member: str, per_s: float) -> float:
+        """What a member says, divided by how much too much it said while it was seen to fall behind."""
+        said, seen = self._off.get(member, (1.0, 1.0))
+        if not said / _SAME <= per_s <= said * _SAME:  # it says something else since: that was the contradiction
+            self._off.pop(member, None)
+            return per_s
+        return per_s * seen / said
 
     def recalled(self, member: str, per_s: float, now_ms: int, *, instead: bool = False) -> None:
         """Take in what an earlier leader had learned of a member, unless more is known.
