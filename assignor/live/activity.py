@@ -59,4 +59,4 @@ class Activity:
     def silent_ms(self, now_ms: int) -> dict[str, int]:
         """Members that process nothing of their backlog, and for how many ms they have not, however many these are."""
         silent = ((member, now_ms - at) for member, at in self._last_ms.items())
-        return {member: ms for member, ms in silent if ms > self._still_ms}
+        return {member: ms for member, ms in silent if ms >= self._still_ms}

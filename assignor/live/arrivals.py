@@ -1,10 +1,7 @@
 """Arrivals: the rate of each partition, from where it ended in successive readings.
 
-The rate of a partition is the mean over the longest stretch of recent readings in which nothing significant changed:
-the window grows back from the newest reading for as long as the confidence intervals of all shorter windows have a
-point in common (Goldenshluger and Nemirovski's intersection of confidence intervals). So noise is averaged out over a
-minute, and a shift is seen with the first reading or two after it. Counts are taken for Poisson, or as much noisier
-than that as they were lately in the median partition.
+The rate is the mean over the shortest stretch of readings in which enough records came to the group: noise is averaged
+out over a minute where little comes, and a shift is seen within some readings where much does.
 """
 
 from __future__ import annotations
@@ -18,8 +15,7 @@ from loadwise.assignor.live.index import Table, no_partitions
 from loadwise.assignor.live.tuning import ArrivalsTuning
 from loadwise.assignor.model import Floats
 
-_FIRST_TWO = 2
-_MEDIAN_OF_CHI_SQUARE = 0.455
+_MOMENT_S = 1e-3
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -30,8 +26,6 @@ class Arrivals(Table):
     """Records/s."""
     confirmed: Floats = field(default_factory=no_partitions)
     """The same without what a single reading shows: what it was before where one has just doubled."""
-    recent: Floats = field(default_factory=no_partitions)
-    """The mean of the last quarter of an hour or so; for what is idle at the moment."""
     last: Floats = field(default_factory=no_partitions)
     """The newest end that was believed."""
     before: Floats = field(default_factory=no_partitions)
@@ -81,19 +75,11 @@ def arrived(known: Arrivals, end: Floats, now_ms: int, tuning: ArrivalsTuning) -
     if len(times_ms) == 1:
         return known
     rate = _newest_rates(known.ends, np.array(times_ms), tuning)
-    # A single reading that is wrong would be remembered for long: of two the lower one counts.
-    seen = np.fmin(rate, known.rate)
     rises = (rate / tuning.risen > known.confirmed) & (known.rate <= tuning.rose * known.confirmed)
-    if known.readings == _FIRST_TWO and len(times_ms) > _FIRST_TWO:
-        # Nobody wrote for all of the last minute to what was empty before it: the prior is too low.
-        rises &= known.ends[0] > 0
-    old = 0.5 ** ((now_ms - times_ms[-2]) / tuning.half_life_ms)
-    recent = np.where(np.isnan(known.recent), seen, known.recent * old + seen * (1 - old))
     return replace(
         known,
         rate=np.where(np.isnan(rate), known.rate, rate),
         confirmed=np.where(np.isnan(rate) | rises, known.confirmed, rate),
-        recent=np.where(np.isnan(rate), known.recent, recent),
     )
 
 
@@ -116,28 +102,13 @@ def _believed(known: Arrivals, earlier: Floats, end: Floats) -> Arrivals:
 
 
 def _newest_rates(ends: Floats, times_ms: Floats, tuning: ArrivalsTuning) -> Floats:
-    """The rate in the longest window that agrees with all shorter ones; NaN where the newest reading is."""
-    seconds = ((times_ms[-1] - times_ms[-2::-1]) / 1000)[:, np.newaxis]
-    count = ends[-1] - ends[-2::-1]
-    known = ~np.isnan(count)
-    margin = tuning.deviations * np.sqrt(_noise(ends, times_ms, tuning) * np.maximum(count, 1.0)) / seconds
-    low = np.maximum.accumulate(np.where(known, count / seconds - margin, -math.inf))
-    high = np.minimum.accumulate(np.where(known, count / seconds + margin, math.inf))
-    agreed = known & np.logical_and.accumulate(low <= high)
-    longest = len(seconds) - 1 - np.argmax(agreed[::-1], axis=0)
-    of_longest = np.take_along_axis(count / seconds, longest[np.newaxis], axis=0)[0]
-    return np.where(agreed.any(axis=0), of_longest, math.nan)
-
-
-def _noise(ends: Floats, times_ms: Floats, tuning: ArrivalsTuning) -> float:
-    """How many times as much counts vary as Poisson ones do, in the median; a shift is one difference of many."""
-    if len(ends) < tuning.for_noise + 2:
-        return 1.0
-    counts, seconds = np.diff(ends, axis=0), np.diff(times_ms)[:, np.newaxis] / 1000
-    differences = np.diff(counts / seconds, axis=0)
-    variance = np.maximum(counts[1:], 0) / seconds[1:] ** 2 + np.maximum(counts[:-1], 0) / seconds[:-1] ** 2
-    enough = counts[1:] + counts[:-1] >= tuning.counted
-    if np.count_nonzero(enough.any(axis=1)) < tuning.for_noise:
-        return 1.0
-    squares = differences[enough] ** 2 / variance[enough]
-    return float(np.clip(np.median(squares) / _MEDIAN_OF_CHI_SQUARE, 1.0, tuning.noisiest))
+    """float64[P]: the mean rate of the newest readings; NaN where these tell none."""
+    came = np.nansum(ends[-1] - ends, axis=1)
+    long_enough = times_ms[-1] - times_ms >= tuning.at_least_ms
+    start = int(np.flatnonzero(long_enough & (came >= tuning.enough)).max(initial=0))
+    read = ~np.isnan(ends)
+    before = np.where(read[: start + 1], np.arange(start + 1)[:, np.newaxis], -1).max(axis=0)
+    first = np.where(before >= 0, before, start + np.argmax(read[start:], axis=0))
+    seconds = (times_ms[-1] - times_ms[first]) / 1000
+    count = ends[-1] - np.take_along_axis(ends, first[np.newaxis], axis=0)[0]
+    return np.where(seconds > 0, count / np.maximum(seconds, _MOMENT_S), math.nan)

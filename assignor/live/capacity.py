@@ -1,8 +1,7 @@
 """Capacity: what the members of a group can process, from what is known of each of them.
 
-Who may be as fast as the median of the group is taken to be. The other estimates are rounded to steps of a quarter of
-an octave around it, and to none near it, so that identical machines come out as identical. An estimate below the median
-that nothing confirms goes back to it with time: a machine that was slow once is tried again.
+Who may be as fast as the median of the group is taken to be, so that identical machines come out as identical. An
+estimate below the median that nothing confirms goes back to it with time: a machine that was slow once is tried again.
 """
 
 from __future__ import annotations
@@ -127,6 +126,4 @@ def _ratio(known: Known, median: float, tuning: CapacityTuning, now_ms: int) -> 
     if ratio < 1:
         trust *= 0.5 ** ((now_ms - known.at_ms) / tuning.half_life_ms)
     octaves = math.log2(ratio) * trust
-    if abs(octaves) < tuning.twins:
-        return 1.0
-    return float(2.0 ** (round(octaves * tuning.steps_per_octave) / tuning.steps_per_octave))
+    return 1.0 if abs(octaves) < tuning.twins else 2.0**octaves

@@ -16,32 +16,26 @@ from loadwise.assignor.model import Floats, Ints
 
 def demand(
     rate: Floats,
-    recent: Floats,
     waiting: Floats,
     asking: Ints | slice,
     *,
     capacity_per_s: float | None,
-    saves: bool,
     tuning: DemandTuning,
 ) -> Floats:
     """float64[P]: ``rate + backlog / H`` in records/s, NaN where the rate is not known and nothing waits.
 
-    H is `DemandTuning.drain_s`, or as much more as the whole group needs to work its backlog off. ``recent`` is the
-    rate of the last quarter of an hour, of which idle partitions keep a part. ``asking`` are the rows of the group,
-    ``capacity_per_s`` what it can process, None where that is unknown. ``saves``: see `Restraint.saves`.
+    H is `DemandTuning.drain_s`, or as much more as the whole group needs to work its backlog off. ``asking``
+    are the rows of the group, ``capacity_per_s`` what it can process, None where that is unknown.
 
     Where no rate is known of any partition, the backlog alone is the demand, and a partition without one is idle: a
     guess at its rate by the backlog of others would outweigh what is known.
     """
     backlog = np.nan_to_num(waiting, nan=0.0)
-    # Moving partitions for a backlog takes two rebalances: when it is gone, they are best moved back.
-    horizon_s = tuning.drain_s * (tuning.saving if saves else 1.0)
-    in_all = float(backlog[asking].sum())
+    horizon_s, in_all = tuning.drain_s, float(backlog[asking].sum())
     if capacity_per_s is not None and in_all:
         spare = capacity_per_s - float(np.nansum(rate[asking]))
         # Where it does not even suffice for what arrives, the rate alone is to be shared.
         horizon_s = max(horizon_s, in_all / spare) if spare > 0 else math.inf
-    coming = np.fmax(rate, tuning.of_recent * recent)
-    unknown = np.isnan(coming)
-    asked = np.nan_to_num(coming, nan=0.0) + backlog / horizon_s
+    unknown = np.isnan(rate)
+    asked = np.nan_to_num(rate, nan=0.0) + backlog / horizon_s
     return asked if unknown.all() else np.where(unknown & (backlog == 0), math.nan, asked)

@@ -13,16 +13,10 @@ class ArrivalsTuning:
     """So many readings are kept: a minute of them, where they come every five seconds."""
     oldest_ms: int = 180_000
     """Readings older than this count no more, but for the last one before the newest."""
-    deviations: float = 3.0
-    """So many standard deviations apart, two counts are not of the same rate."""
-    for_noise: int = 5
-    """Of so many pairs of successive counts at least, one may be a shift of all partitions, and the median is noise."""
-    counted: float = 10.0
-    """So many records in two intervals tell of their noise; of fewer, the variance is mostly rounding."""
-    noisiest: float = 50.0
-    """How many times the variance of Poisson arrivals is taken for noise at most."""
-    half_life_ms: int = 600_000
-    """What a partition had recently is forgotten by half in this time."""
+    at_least_ms: int = 4_000
+    """A rate is the mean over so long at least..."""
+    enough: float = 2_000.0
+    """... and as long as it takes for so many records to come to the group: their number varies little then."""
     risen: float = 2.0
     """A rate that has risen to so many times what it was must be seen by a second reading: the end may be wrong..."""
     rose: float = 1.25
@@ -37,7 +31,7 @@ class ActivityTuning:
     """A member lags where more than so many seconds of its arrivals wait..."""
     never_a_backlog: float = 10.0
     """... and more than so few records, however slowly they come."""
-    still_s: float = 10.0
+    still_s: float = 5.0
     """What has a backlog and has shown nothing for so long..."""
     still_commits: float = 2.0
     """... and for the time of so many commits, stands still: a partition, or its member."""
@@ -59,10 +53,8 @@ class CapacityTuning:
     """What a member has told or shown so long ago is not compared any more with what it shows or tells now."""
     recalled: float = 0.9
     """How much of an estimate is kept that another leader has made; the rest is the median of the group."""
-    steps_per_octave: int = 4
-    """Estimates are rounded, so that small errors move nothing..."""
     twins: float = 0.3
-    """... and members less than so many octaves from the median are as fast as it is."""
+    """Members less than so many octaves from the median are as fast as it is: identical machines are identical."""
     furthest: float = 8.0
     """Estimates stay within an eighth of the median and eight times the median."""
     used: float = 0.7
@@ -114,11 +106,7 @@ class DemandTuning:
     """What a partition asks of its member; see `loadwise.assignor.live.demand`."""
 
     drain_s: float = 30.0
-    """A backlog is planned to be gone after so many seconds: in less, small backlogs would move partitions..."""
-    saving: float = 64.0
-    """... or after so many times as many, where the rebalances of an hour must be saved for what arrives."""
-    of_recent: float = 0.1
-    """A partition that is idle now is placed by this part of what it had recently."""
+    """A backlog is planned to be gone after so many seconds: in less, small backlogs would move partitions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,16 +117,8 @@ class RestraintTuning:
     """Seconds of one member's work that an imbalance must have cost: most bursts are over by then."""
     least_interval_s: float = 10.0
     """Time from the end of one rebalance to a request for another: members are deployed one after the other."""
-    first_back_off_s: float = 20.0
-    """So long the next one waits after one that did not help; twice as long after each further one..."""
-    longest_back_off_s: float = 1800.0
-    """... up to this: whatever was the matter may be over."""
-    judged_after_s: float = 15.0
-    """So long after its end a rebalance must have shown its effect: what waits in what it moved was foreseen."""
     longest_step_s: float = 15.0
     """A pause between readings counts for no more than this: what was in between is not known."""
-    readings: int = 2
-    """So many readings in a row must ask for it: one of them may be wrong."""
     stopped_share: float = 0.2
     """A cooperative rebalance costs every member this part of its time at least: members join again."""
 

@@ -18,7 +18,7 @@ from loadwise.assignor.live.demand import demand
 from loadwise.assignor.live.events import Asked, Assigned, Event, Joined, PriorEnds, Read, Rebalancing
 from loadwise.assignor.live.judgement import Judgement, compare, judge
 from loadwise.assignor.live.knowledge import GroupKnowledge
-from loadwise.assignor.live.restraint import Restraint
+from loadwise.assignor.live.restraint import Refusal, Restraint
 from loadwise.assignor.live.scaling import MembersWanted
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.tuning import Tuning
@@ -52,7 +52,6 @@ class GroupWatch(GroupKnowledge):
         self.settings, self._algorithm = settings, algorithm
         self.restraint = Restraint(settings, cooperative, jitter, self.tuning.restraint)
         self._members_wanted = MembersWanted(self.tuning.scaling)
-        self._judged: Judgement | None = None
 
     def handle(self, event: Event) -> Decision | None:
         """Take in an event; what is decided after a reading, or was with an assignment."""
@@ -129,17 +128,20 @@ class GroupWatch(GroupKnowledge):
             self.restraint.unjudged(now_ms)
             return self._decision(watched, judged, capacities, Verdict(now_ms, False, _UNKNOWN, soon=soon))
         refused = self.restraint.refusal(now_ms, worst=judged.worst, best=judged.best, moved_share=judged.moved_share)
-        soon, exhausted, waiting = soon or self.restraint.unsure, self.restraint.newly_exhausted, False
+        waiting = False
         if refused is None:
             # It goes by what a second reading has confirmed, and so must be worth it by that.
             judged = self._judge(watched, arrivals.confirmed, capacities)
             if judged.gain(self.settings.healthy) < self.settings.least_gain:
-                refused = "only one reading has shown it yet"
+                refused = Refusal("only one reading has shown it yet", unsure=True)
             elif still := self.activity.standing_still(now_ms):
-                refused, waiting = f"{_STILL}: {', '.join(f'{name} for {s:.0f} s' for name, s in still.items())}", True
-        self._judged = judged
-        reason = refused or ("a rebalance would help" if self.settings.dry_run else "asking for a rebalance")
-        verdict = Verdict(now_ms, refused is None, reason, exhausted, waiting, soon)
+                waiting, names = True, ", ".join(f"{name} for {s:.0f} s" for name, s in still.items())
+                refused = Refusal(f"{_STILL}: {names}")
+        if refused is None:
+            reason = "a rebalance would help" if self.settings.dry_run else "asking for a rebalance"
+            return self._decision(watched, judged, capacities, Verdict(now_ms, True, reason, soon=soon))
+        soon = soon or refused.unsure
+        verdict = Verdict(now_ms, False, refused.reason, refused.newly_exhausted, waiting, soon)
         return self._decision(watched, judged, capacities, verdict)
 
     def _want(self, judged: Judgement, capacities: Capacities, now_ms: int) -> None:
@@ -148,9 +150,8 @@ class GroupWatch(GroupKnowledge):
             self._members_wanted.update(judged.group.load, capacities.per_s, self.settings.healthy, now_ms)
 
     def asked(self, now_ms: int) -> None:
-        """The rebalance that was decided last was asked for."""
-        if self._judged is not None:
-            self.restraint.asked(now_ms, self._judged.worst, self._judged.best, self.settings.healthy)
+        """The rebalance that was decided was asked for."""
+        self.restraint.asked(now_ms)
 
     def _decision(self, watched: Watched, judged: Judgement, capacities: Capacities, verdict: Verdict) -> Decision:
         silent = self.activity.silent_ms(verdict.now_ms)
@@ -174,13 +175,11 @@ class GroupWatch(GroupKnowledge):
     def _demand(self, rate: Floats, capacity_per_s: float | None) -> Floats:
         # Topics that the group has given up, or that are deleted, stay in the index, and ask nothing of its members.
         asking = slice(None) if self.in_force is None else self.in_force.rows
-        saves, cost, state = self.restraint.saves(self.read_at_ms or 0), self._cost(), self._partitions.state
+        cost, state = self._cost(), self._partitions.state
         return demand(
             rate * cost,
-            state.arrivals.recent * cost,
             state.backlog.waiting * cost,
             asking,
             capacity_per_s=capacity_per_s,
-            saves=saves,
             tuning=self.tuning.demand,
         )

@@ -62,31 +62,18 @@ def _of(name: str, own: str, **without: Any) -> Mechanism:
 
 
 MECHANISMS: Sequence[Mechanism] = (
-    _of("the mean over the longest window without a change", "nearly_full", arrivals__readings=2),
-    _of("noise beyond Poisson", "day", arrivals__noisiest=1.0),
     _of("a rate that doubles is seen twice", "bad_readings", arrivals__risen=math.inf),
-    _of("idle partitions keep a part of what they had", "on_and_off", demand__of_recent=0.0),
     _of("what members measure of themselves", "slow_members", learns=False),
     _of("what their notes show counts more", "shapes", seen__shortest_ms=_NEVER),
     _of("a backlog grows in two intervals in a row", "shapes", seen__intervals=1),
     _of("learned costs of topics", "costly_topic", cost__apart=math.inf),
     _of("twins", "silent_slowness", capacity__twins=0.0),
-    _of("quarters of an octave", "ageing_member", capacity__steps_per_octave=10**6),
     _of("within an eighth and eight times the median", "silent_slowness", capacity__furthest=1e9),
     _of("the way back to the median", "silent_slowness", capacity__half_life_ms=_NEVER),
     _of("who keeps up is used to a part", "silent_slowness", capacity__used=1.0),
     _of("a partition that stands tells nothing", "stuck_records", activity__still_s=_NEVER),
-    _of("lag counts little when rebalances run out", "silent_costs", demand__saving=1.0),
-    _of("an imbalance is seen twice", "bad_readings", restraint__readings=1),
     _of("an imbalance must have cost something", "bursts", restraint__patience_s=0.0),
     _of("ten seconds between rebalances", "churn", restraint__least_interval_s=0.0),
-    _of(
-        "backing off",
-        "silent_costs",
-        restraint__first_back_off_s=0.0,
-        restraint__longest_back_off_s=0.0,
-        restraint__judged_after_s=0.0,
-    ),
     _of("the next reading comes soon", "shapes", soon_s=_NEVER),
 )
 

@@ -22,9 +22,7 @@ VALUES: Mapping[str, Sequence[float]] = {
     "most_per_hour": (2, 4, 6, 12),
     "restraint.patience_s": (0.5, 1, 2, 5, 10),
     "restraint.least_interval_s": (5, 10, 20, 60),
-    "restraint.longest_back_off_s": (120, 1800, 7200),
     "demand.drain_s": (5, 15, 30, 60, 120),
-    "demand.saving": (1, 8, 64),
 }
 """What is tried of each setting of `LiveSettings`, and of `Tuning` by its stage; the others keep their defaults."""
 

@@ -16,7 +16,7 @@ UNKNOWN = np.full(3, np.nan)
 
 def asked(rate: Floats, backlog: Floats) -> Floats:
     every = slice(None)
-    return demand(rate, UNKNOWN, backlog, every, capacity_per_s=None, saves=False, tuning=DemandTuning())
+    return demand(rate, backlog, every, capacity_per_s=None, tuning=DemandTuning())
 
 
 def test_where_no_rate_is_known_the_backlog_alone_counts() -> None:
@@ -34,8 +34,8 @@ def test_a_group_without_spare_capacity_shares_what_arrives() -> None:
 
     def of_group(capacity_per_s: float) -> list[float]:
         rows = np.arange(2)
-        options = {"capacity_per_s": capacity_per_s, "saves": False, "tuning": DemandTuning()}
-        return demand(rate, UNKNOWN, backlog, rows, **options).tolist()
+        options = {"capacity_per_s": capacity_per_s, "tuning": DemandTuning()}
+        return demand(rate, backlog, rows, **options).tolist()
 
     assert of_group(1000.0) == [60.0 + 300 / 30, 30.0, 0.0]
     assert of_group(93.0) == [60.0 + 3.0, 30.0, 0.0], "it takes the whole group 100 s"

@@ -13,7 +13,6 @@ from loadwise.assignor.live.reading import Position
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.watch import GroupWatch
 from loadwise.assignor.model import Assignment, GroupSnapshot, Member
-from loadwise.protocol.live_notes import Memory
 
 NINE = {f"m{number}": 900.0 for number in range(3)}
 
@@ -184,18 +183,6 @@ def test_a_backlog_is_told_from_a_commit_that_is_due_by_the_age_of_the_commit():
     assert used(1.5) == pytest.approx(1.0), "up to 150 records came in the 1.5 s since it has committed"
     assert used(math.inf) == pytest.approx(1.0), "the age is not known: so much may be due"
     assert used(0.5) == pytest.approx(1 + 70 / 30 / 100)
-
-
-@pytest.mark.parametrize(
-    ("ages_ms", "counts"), [((0, 0), True), ((0, 1, 2), False), ((1, 2, 3_600_000), True), ((0, 1, 2, 3, 4), False)]
-)
-def test_a_backlog_counts_little_while_half_of_the_rebalances_of_an_hour_are_used_up(ages_ms, counts):
-    watch = watched()
-    for now_ms in (5000, 10_000):
-        watch.read({("t", row): Position(10**6 + now_ms // 10, lag) for row, lag in enumerate([9000, 0])}, now_ms)
-    watch.restraint.remember(Memory(ages_ms=ages_ms), 10_000)
-    behind = (9000 - 6 * 100) / 30
-    assert watch.loads()["t"] == pytest.approx([100 + behind if counts else 100 + behind / 64, 100], rel=0.001)
 
 
 @pytest.mark.parametrize("of_the_group_no_more", [False, True])
