@@ -1,7 +1,7 @@
 """Arrivals: the rate of each partition, from where it ended in successive readings.
 
-The rate is the mean over the shortest stretch of readings in which enough records came to the group: noise is averaged
-out over a minute where little comes, and a shift is seen within some readings where much does.
+The rate is the mean over the shortest stretch of readings in which enough records came to a partition in the mean. So
+noise is averaged out over a minute where little comes, and a shift is seen soon where much does.
 """
 
 from __future__ import annotations
@@ -103,9 +103,10 @@ def _believed(known: Arrivals, earlier: Floats, end: Floats) -> Arrivals:
 
 def _newest_rates(ends: Floats, times_ms: Floats, tuning: ArrivalsTuning) -> Floats:
     """float64[P]: the mean rate of the newest readings; NaN where these tell none."""
-    came = np.nansum(ends[-1] - ends, axis=1)
+    came = np.nan_to_num(ends[-1] - ends, nan=0.0)
+    each = came.sum(axis=1) / np.maximum(np.count_nonzero(came > 0, axis=1), 1)
     long_enough = times_ms[-1] - times_ms >= tuning.at_least_ms
-    start = int(np.flatnonzero(long_enough & (came >= tuning.enough)).max(initial=0))
+    start = int(np.flatnonzero(long_enough & (each >= tuning.enough)).max(initial=0))
     read = ~np.isnan(ends)
     before = np.where(read[: start + 1], np.arange(start + 1)[:, np.newaxis], -1).max(axis=0)
     first = np.where(before >= 0, before, start + np.argmax(read[start:], axis=0))
