@@ -1,4 +1,4 @@
-"""The kernel works without the folder of a feature."""
+"""The kernel works without the folders of features."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ import pytest
 from loadwise.coordinator.features import FEATURES
 from loadwise.coordinator.services import services
 
+FOLDERS = [*FEATURES, "http", "storage"]
 WITHOUT = """
 import sys
 
-folder = "loadwise.coordinator." + sys.argv[1]
+without = sys.argv[1:]
+folders = tuple(f"loadwise.coordinator.{each}" for each in without)
 
 
 class Refused:
     def find_spec(self, name, path=None, target=None):
-        if name == folder or name.startswith(folder + "."):
+        if name in folders or name.startswith(tuple(f"{each}." for each in folders)):
             raise ModuleNotFoundError(name)
 
 
@@ -26,13 +28,16 @@ sys.meta_path.insert(0, Refused())
 
 from loadwise.coordinator import features
 
-features.FEATURES = tuple(each for each in features.FEATURES if each != sys.argv[1])
-
-from kafka import KafkaConsumer, KafkaProducer
+features.FEATURES = tuple(each for each in features.FEATURES if each not in without)
 
 from loadwise.coordinator import Coordinator
 
 with Coordinator({"t": 1}).in_thread() as coordinator:
+    print(*sorted(api.key for api in coordinator._embedded.cluster.apis))
+"""
+CONSUMES = """
+    from kafka import KafkaConsumer, KafkaProducer
+
     address = coordinator.bootstrap_servers
     with KafkaProducer(bootstrap_servers=address) as producer:
         producer.send("t", b"value").get(10)
@@ -40,22 +45,28 @@ with Coordinator({"t": 1}).in_thread() as coordinator:
     print(next(consumer).value.decode())
     consumer.commit()
     consumer.close()
-    print(*sorted(api.key for api in coordinator._embedded.cluster.apis))
 """
 
 
-@pytest.mark.parametrize(
-    "feature", ["authorization", "http", "quotas", "security", "share", "storage", "streams", "transactions"]
-)
-def test_a_group_consumes_without_the_folder_of(feature: str) -> None:
-    ran = subprocess.run([sys.executable, "-c", WITHOUT, feature], capture_output=True, text=True, check=False)
+def run(program: str, *without: str) -> list[str]:
+    ran = subprocess.run([sys.executable, "-c", program, *without], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-    value, keys = ran.stdout.splitlines()
+    return ran.stdout.splitlines()
+
+
+def its_own(feature: str) -> set[int]:
+    """The keys of the APIs that only a feature answers."""
+    return set(services([f"loadwise.coordinator.{feature}"])) - set(services(["loadwise.coordinator.apis"]))
+
+
+@pytest.mark.parametrize("feature", FOLDERS)
+def test_its_apis_are_not_served_without_the_folder_of(feature: str) -> None:
+    (keys,) = run(WITHOUT, feature)
+    assert set(map(int, keys.split())) == set(services()) - its_own(feature)
+    assert bool(its_own(feature)) == (feature in FEATURES)
+
+
+def test_a_group_consumes_without_any_feature() -> None:
+    keys, value = run(WITHOUT + CONSUMES, *FOLDERS)
     assert value == "value"
-    its_own = set(services([f"loadwise.coordinator.{feature}"])) - set(services(["loadwise.coordinator.apis"]))
-    assert bool(its_own) == (feature in FEATURES)
-    assert set(map(int, keys.split())) == set(services()) - its_own
-
-
-def test_each_feature_is_a_line() -> None:
-    assert len(set(FEATURES)) == len(FEATURES)
+    assert set(map(int, keys.split())) == set(services(["loadwise.coordinator.apis"]))
