@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 from uuid import UUID
 
 from loadwise.coordinator.calls import Answer, Call
@@ -27,6 +27,12 @@ class Feature:
 
     def __init__(self, cluster: Any) -> None:
         """Begin without state in this `Cluster`."""
+
+    @classmethod
+    def of(cls, cluster: Any) -> Self:
+        """Return the feature of a `Cluster`."""
+        features: Features = cluster.features
+        return features.of(cls)
 
     def load(self, state: Snapshot) -> None:
         """Load its values from a state, once the rest of the cluster has loaded."""

@@ -22,7 +22,7 @@ from loadwise.coordinator.configs.resources import OF_ALL_BROKERS, ConfigsRecord
 from loadwise.coordinator.configs.topic_configs import LogConfig, broker_configs_of_topics
 from loadwise.coordinator.delayed_fetches import DelayedFetches
 from loadwise.coordinator.errors import BadSecurityError, BadTopicError
-from loadwise.coordinator.feature import F, Feature, Features
+from loadwise.coordinator.feature import Feature, Features
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.records import Record
 from loadwise.coordinator.groups.service.groups import Groups
@@ -95,15 +95,14 @@ class Cluster:
             self.new_producer_id.load(record)
         self.features = Features(kinds, self)
         self._check_security()
-        records = [value for _, value in state.values if isinstance(value, Record)]
-        self.groups = Groups.replay(
-            records,
-            self.now_ms,
+        self.groups = Groups(
             self.settings.groups,
             self.settings.consumer_groups,
             self.topics,
-            logs=self.topics,
+            self.topics,
             kinds=[each.group_kind for each in self.features if each.group_kind is not None],
+            records=[value for _, value in state.values if isinstance(value, Record)],
+            now_ms=self.now_ms,
             keeper=keeper,
         )
         self.fetches = DelayedFetches()
@@ -139,10 +138,6 @@ class Cluster:
     def new_uuid(self) -> UUID:
         """Return a new id, as topics and members get one."""
         return self.topics.new_id()
-
-    def feature(self, kind: type[F]) -> F:
-        """Return the state of a feature."""
-        return self.features.of(kind)
 
     # ---- over a restart ----
 

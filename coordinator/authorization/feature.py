@@ -24,11 +24,6 @@ class ClusterAcls(Feature):
             self.authorizer = options.authorizer(cluster.keeper)
         cluster.authorizer = self.authorizer
 
-    @classmethod
-    def of(cls, cluster: Cluster) -> ClusterAcls:
-        """Return the ACLs of a cluster."""
-        return cluster.feature(cls)
-
     def load(self, state: Snapshot) -> None:
         """Load what administrators changed."""
         if self.authorizer is not None:

@@ -27,7 +27,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
         try:
             if len(changes) < len(entry.ops):
                 raise BadConfigError("a quota is named twice, and no quota of this entity was changed")
-            ClusterQuotas.of(cluster).alter(entity, changes, validate_only=call.body.validate_only)
+            ClusterQuotas.of(cluster).quotas.alter(entity, changes, validate_only=call.body.validate_only)
         except BadConfigError as problem:
             error, message = ErrorCode.INVALID_REQUEST, str(problem)
         entries.append(

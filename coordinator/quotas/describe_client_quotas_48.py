@@ -32,7 +32,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
             entity=[_Entry.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
             values=[_Entry.ValueData(key=key, value=value) for key, value in quotas.items()],
         )
-        for entity, quotas in ClusterQuotas.of(cluster).matching(wanted, strict=call.body.strict)
+        for entity, quotas in ClusterQuotas.of(cluster).quotas.matching(wanted, strict=call.body.strict)
     ]
     return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, entries=entries)
 

@@ -19,11 +19,6 @@ class ClusterQuotas(Feature):
     def __init__(self, cluster: Cluster) -> None:
         self.quotas = ClientQuotas(cluster.keeper)
 
-    @classmethod
-    def of(cls, cluster: Cluster) -> ClientQuotas:
-        """Return the quotas of a cluster."""
-        return cluster.feature(cls).quotas
-
     def load(self, state: Snapshot) -> None:
         """Load the quotas."""
         self.quotas.load(state.of(QuotaRecord))

@@ -28,11 +28,6 @@ class ClusterLogins(Feature):
         self._rules = principal_rules(self._security.principal_mapping_rules)
         self.users = Users(self._security.users, self._security.mechanisms, cluster.keeper)
 
-    @classmethod
-    def of(cls, cluster: Cluster) -> ClusterLogins:
-        """Return the logins of a cluster."""
-        return cluster.feature(cls)
-
     def load(self, state: Snapshot) -> None:
         """Load what administrators changed."""
         self.users.load(state.of(ScramRecord))

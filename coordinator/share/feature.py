@@ -52,11 +52,6 @@ class ShareGroups(Feature):
         self.group_kind = self
         self.fetches = DelayedShareFetches()
 
-    @classmethod
-    def of(cls, cluster: Cluster) -> ShareGroups:
-        """Return the share groups of a cluster."""
-        return cluster.feature(cls)
-
     def load(self, state: Snapshot) -> None:  # noqa: ARG002  (the groups have loaded it)
         """Begin without records in flight."""
         self.shares = Shares(self._cluster.groups, self._cluster.topics, self.limits)

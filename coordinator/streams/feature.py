@@ -46,11 +46,6 @@ class StreamsGroups(Feature):
         self.failed_topics = FailedTopics()
         """Internal topics of groups that could not be created."""
 
-    @classmethod
-    def of(cls, cluster: Cluster) -> StreamsGroups:
-        """Return the streams groups of a cluster."""
-        return cluster.feature(cls)
-
     def group(self, group_id: str) -> StreamsGroup | None:
         """Return the streams group of this id; None if there is none, or one of another kind."""
         group = self._cluster.groups.get(group_id)

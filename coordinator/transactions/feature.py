@@ -32,11 +32,6 @@ class ClusterTransactions(Feature):
         self._cluster = cluster
         self.ids = Transactions(cluster.new_producer_id, cluster.settings.transactions, cluster.keeper)
 
-    @classmethod
-    def of(cls, cluster: Cluster) -> ClusterTransactions:
-        """Return the transactions of a cluster."""
-        return cluster.feature(cls)
-
     def load(self, state: Snapshot) -> None:
         """Load the ids, and write the markers that are missing."""
         self.ids.load(state.of(Transaction))

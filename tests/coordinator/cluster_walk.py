@@ -205,7 +205,7 @@ class ClusterWalk(RuleBasedStateMachine):
     @rule(user=st.sampled_from(["", "alice"]), rate=st.sampled_from([None, 10.0, 20.0]))
     def limit(self, user: str, rate: float | None) -> None:
         entity = [(USER, user or None), (CLIENT_ID, "c")]
-        ClusterQuotas.of(self.cluster).alter(entity, {"producer_byte_rate": rate}, validate_only=False)
+        ClusterQuotas.of(self.cluster).quotas.alter(entity, {"producer_byte_rate": rate}, validate_only=False)
 
     @rule(user=st.sampled_from(["alice", "bob"]), salt=st.sampled_from([b"1", b"2", None]))
     def user(self, user: str, salt: bytes | None) -> None:

@@ -238,7 +238,7 @@ class World:
 
     def _replayed(self) -> Groups:
         records = list(self.groups.journal)
-        return Groups.replay(records, self.now_ms, self.limits, self.consumer_limits, self.topics, logs=self.logs)
+        return Groups(self.limits, self.consumer_limits, self.topics, self.logs, records=records, now_ms=self.now_ms)
 
     def drain(self) -> None:
         """All clients are gone: time alone ends all members, and answers everybody who waits."""

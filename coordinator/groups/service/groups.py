@@ -48,7 +48,10 @@ _OURS = 0
 
 
 class Groups:
-    """The coordinator's groups, by id."""
+    """The coordinator's groups, by id.
+
+    ``records`` rebuild groups and offsets at the time ``now_ms``; ``keeper`` has them already.
+    """
 
     def __init__(
         self,
@@ -58,6 +61,8 @@ class Groups:
         logs: LogView | None = None,
         *,
         kinds: Iterable[GroupKind] = (),
+        records: Iterable[Record] = (),
+        now_ms: int = 0,
         keeper: Keeper = NOTHING,
     ) -> None:
         self._store = GroupStore(
@@ -70,39 +75,15 @@ class Groups:
         )
         self._quota = Quota(self._store.limits)
         self._next_cleanup_ms: int | None = None
-
-    @classmethod
-    def replay(
-        cls,
-        journal: Iterable[Record],
-        now_ms: int,
-        limits: GroupLimits | None = None,
-        consumer_limits: ConsumerGroupLimits | None = None,
-        topics: TopicView = NO_TOPICS,
-        *,
-        logs: LogView | None = None,
-        kinds: Iterable[GroupKind] = (),
-        keeper: Keeper = NOTHING,
-    ) -> Groups:
-        """Rebuild groups and offsets from stored records; ``keeper`` has them already."""
-        groups = cls(
-            limits,
-            consumer_limits,
-            topics,
-            logs,
-            kinds=kinds,
-            keeper=keeper,
-        )
-        records = list(journal)
-        groups.journal.load(records)
-        for record in records:
+        stored = list(records)
+        self.journal.load(stored)
+        for record in stored:
             if isinstance(record, OffsetRecord):
-                groups.offsets.apply(record)
+                self.offsets.apply(record)
             elif isinstance(record, PendingOffsetRecord):
-                groups.pending_offsets.apply(record)
-        groups._store.replay(records, now_ms)
-        groups._plan_cleanup(now_ms)
-        return groups
+                self.pending_offsets.apply(record)
+        self._store.replay(stored, now_ms)
+        self._plan_cleanup(now_ms)
 
     # ---- queries ----
 

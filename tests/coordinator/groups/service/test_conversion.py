@@ -391,11 +391,15 @@ def test_a_restart_keeps_a_mixed_group() -> None:
     commit(world.groups, "g", Committer(member_id=first, generation=generation), {P0: CommittedOffset(5, 0, "")})
     world.consumer("a", 0)
     before = world.held()
-    world.groups = Groups.replay(world.groups.journal, world.now_ms, world.limits, world.consumer_limits, world.topics)
+    world.groups = Groups(
+        world.limits, world.consumer_limits, world.topics, records=world.groups.journal, now_ms=world.now_ms
+    )
     assert isinstance(world.group, ConsumerGroup)
     assert world.held() == before
     assert world.groups.offsets.of("g")[P0].offset == 5
     world.consumer("a", -1)
-    world.groups = Groups.replay(world.groups.journal, world.now_ms, world.limits, world.consumer_limits, world.topics)
+    world.groups = Groups(
+        world.limits, world.consumer_limits, world.topics, records=world.groups.journal, now_ms=world.now_ms
+    )
     assert isinstance(world.group, ClassicGroup)
     assert list(world.group.members) == [first]

@@ -112,7 +112,7 @@ def test_offsets_of_consumers_count_from_when_the_last_one_left() -> None:
     world.ask(Leave(token=3, leavers=[Leaver("m", None)]))
     world.pass_minutes(9)
     assert world.committed == {T0}
-    replayed = Groups.replay(world.groups.journal, world.now_ms, LIMITS)
+    replayed = Groups(LIMITS, records=world.groups.journal, now_ms=world.now_ms)
     world.pass_minutes(2)
     assert world.groups.get("g") is None
     world.groups = replayed

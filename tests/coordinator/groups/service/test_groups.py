@@ -135,7 +135,7 @@ def test_deleting() -> None:
     assert groups.delete("alone", 0)[0] is ErrorCode.NONE
     assert groups.delete("alone", 0)[0] is ErrorCode.GROUP_ID_NOT_FOUND
     assert not groups.offsets.of("alone")
-    assert set(Groups.replay(groups.journal, 0).all()) == {"g"}
+    assert set(Groups(records=groups.journal).all()) == {"g"}
 
 
 def test_the_next_deadline_is_that_of_the_group_that_is_due_first() -> None:
@@ -161,7 +161,7 @@ def test_a_restart_loses_no_group_and_no_offset() -> None:
     groups = stable()
     commit(groups, "g", Committer(member_id="m1", generation=1), {P0: AT_5, P1: AT_5})
     groups.forget_offsets("g", [P1])
-    after = Groups.replay(groups.journal, now_ms=100)
+    after = Groups(records=groups.journal, now_ms=100)
     assert dict(after.offsets.of("g")) == {P0: AT_5}
     assert ask(after, "g", beat(), now_ms=200).error is ErrorCode.NONE
     assert after.expire(10_100) == []
@@ -193,7 +193,7 @@ def test_the_journal_always_rebuilds_the_offsets(changes: list[tuple[str, str, P
                 groups.forget_topics({partition.topic})
             case "delete":
                 groups.delete(group_id, 0)
-    after = Groups.replay(groups.journal, 0)
+    after = Groups(records=groups.journal)
     for group_id in "ab":
         assert dict(after.offsets.of(group_id)) == dict(groups.offsets.of(group_id))
     assert set(after.all()) == {group_id for group_id in groups.all() if groups.offsets.of(group_id)}

@@ -64,7 +64,7 @@ def test_a_member_that_ends_in_a_newcomers_heartbeat_does_not_come_back_on_repla
     live = groups.get("g")
     assert live is not None
     assert set(live.members) == {"b", "c"}
-    replayed = Groups.replay(groups.journal, 1000, topics=topics).get("g")
+    replayed = Groups(topics=topics, records=groups.journal, now_ms=1000).get("g")
     assert replayed is not None
     assert set(replayed.members) == {"b", "c"}
 
@@ -79,7 +79,7 @@ def test_a_group_whose_last_consumer_ends_in_a_newcomers_heartbeat_is_one_group_
     live = groups.get("g")
     assert live is not None
     assert set(live.members) == {"old", "c"}
-    replayed = Groups.replay(groups.journal, 1000, topics=topics).get("g")
+    replayed = Groups(topics=topics, records=groups.journal, now_ms=1000).get("g")
     assert replayed is not None
     assert set(replayed.members) == set(live.members)
     assert replayed.type == live.type
