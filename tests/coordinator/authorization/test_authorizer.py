@@ -20,7 +20,7 @@ from loadwise.coordinator.rights import Client, Operation, ResourceType
 from loadwise.coordinator.router import Router
 from loadwise.coordinator.services import services
 
-CASES = (Path(__file__).parents[1] / "golden" / "standard-authorizer-4.3.1.txt").read_text().splitlines()
+CASES = (Path(__file__).parents[2] / "golden" / "standard-authorizer-4.3.1.txt").read_text().splitlines()
 
 
 def acl_of(text: str) -> Acl:
