@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.speed import java, page, table
-from benchmarks.speed.cases import PHASES, SIZES, STRATEGY_NAMES
+from benchmarks.speed.cases import ON_REQUEST, PHASES, SIZES, STRATEGY_NAMES
 from benchmarks.speed.measure import AIOKAFKA, KAFKA_PYTHON, MEASURES, Cell, Plan, measure
 from loadwise.assignor.strategy import strategies
 
@@ -22,7 +22,7 @@ def main() -> None:
     """Measure what the arguments ask for."""
     arguments = _arguments()
     plan = Plan(
-        sizes=[size for size in SIZES if size.partitions in arguments.sizes],
+        sizes=[size for size in (*SIZES, *ON_REQUEST) if size.partitions in arguments.sizes],
         strategies=arguments.strategies,
         phases=arguments.phases,
         measures=[name for name in MEASURES if name == "names" or name in arguments.measures],
@@ -67,7 +67,8 @@ def _arguments() -> argparse.Namespace:
         "--sizes",
         type=lambda text: [int(word) for word in text.split(",")],
         default=[size.partitions for size in SIZES],
-        help="numbers of partitions: " + ", ".join(f"{size.partitions} ({size.members} members)" for size in SIZES),
+        help="numbers of partitions: "
+        + ", ".join(f"{size.partitions} ({size.members} members)" for size in (*SIZES, *ON_REQUEST)),
     )
     parser.add_argument("--strategies", type=words, default=[*STRATEGY_NAMES], help=", ".join(strategies()))
     parser.add_argument("--phases", type=words, default=[*PHASES], help=", ".join(PHASES))
