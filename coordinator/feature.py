@@ -22,6 +22,9 @@ class Feature:
     kinds: ClassVar[Mapping[str, type]] = {}
     """The kinds of values that it keeps, by their names in a data directory."""
 
+    flags: ClassVar[Mapping[str, tuple[int, int]]] = {}
+    """The feature flags that ApiVersions lists, each with its oldest and its newest version."""
+
     group_kind: GroupKind | None = None
     """The kind of group that it adds."""
 

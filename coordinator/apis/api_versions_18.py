@@ -17,19 +17,16 @@ from loadwise.protocol.kafka_messages import ApiVersionsRequest, ApiVersionsResp
 _PRODUCE = 0
 _FEATURES = 3
 _ZERO_AS_LOWEST = 4
-FEATURES = {
+_FLAGS = {
     "eligible.leader.replicas.version": (0, 1),
     "group.version": (0, 1),
     "kraft.version": (0, 1),
     "metadata.version": (7, 30),
-    "share.version": (0, 1),
-    "streams.version": (0, 1),
-    "transaction.version": (0, 2),
 }
-"""The oldest and the newest version of each feature.
+"""The oldest and the newest version of each feature flag of the kernel.
 
-Eligible leader replicas (KIP-966), consumer groups (KIP-848), a dynamic quorum (KIP-853), Kafka 4.3, share groups
-(KIP-932), streams groups (KIP-1071), KIP-890's transactions.
+Eligible leader replicas (KIP-966), consumer groups (KIP-848), a dynamic quorum (KIP-853), Kafka 4.3. Features add
+theirs.
 """
 _Supported = ApiVersionsResponse.SupportedFeatureKey
 _Finalized = ApiVersionsResponse.FinalizedFeatureKey
@@ -46,7 +43,7 @@ def handle(call: Call[ApiVersionsRequest], cluster: Cluster) -> ApiVersionsRespo
     if error is ErrorCode.NONE and call.login is not None:
         call.login.told_versions()
     api_keys = _advertised(cluster) if error is ErrorCode.NONE else []
-    supported, finalized = _features(call)
+    supported, finalized = _features(call, cluster)
     return ApiVersionsResponse(
         version=call.version,
         error_code=error,
@@ -58,19 +55,20 @@ def handle(call: Call[ApiVersionsRequest], cluster: Cluster) -> ApiVersionsRespo
     )
 
 
-def _features(call: Call[ApiVersionsRequest]) -> tuple[list[_Supported], list[_Finalized]]:
+def _features(call: Call[ApiVersionsRequest], cluster: Cluster) -> tuple[list[_Supported], list[_Finalized]]:
     """Return the supported feature flags and the enabled ones: all, in their newest version."""
     if call.version < _FEATURES:
         return [], []
+    added = {name: versions for feature in cluster.features for name, versions in feature.flags.items()}
+    flags = sorted((_FLAGS | added).items())
     # Before v4 clients reject a lowest version of 0, so the feature is omitted, as in Kafka.
     supported = [
         _Supported(name=name, min_version=oldest, max_version=newest)
-        for name, (oldest, newest) in FEATURES.items()
+        for name, (oldest, newest) in flags
         if oldest > 0 or call.version >= _ZERO_AS_LOWEST
     ]
     finalized = [
-        _Finalized(name=name, min_version_level=newest, max_version_level=newest)
-        for name, (_, newest) in FEATURES.items()
+        _Finalized(name=name, min_version_level=newest, max_version_level=newest) for name, (_, newest) in flags
     ]
     return supported, finalized
 

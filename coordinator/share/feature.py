@@ -35,6 +35,7 @@ from loadwise.protocol.error_codes import ErrorCode
 class ShareGroups(Feature):
     """The share groups of a cluster; a `GroupKind`."""
 
+    flags: ClassVar[Mapping[str, tuple[int, int]]] = {"share.version": (0, 1)}
     kinds: ClassVar[Mapping[str, type]] = {
         "share group": ShareGroupEpoch,
         "share member": ShareMemberSubscription,

@@ -29,6 +29,7 @@ from loadwise.protocol.error_codes import ErrorCode
 class StreamsGroups(Feature):
     """The streams groups of a cluster; a `GroupKind`."""
 
+    flags: ClassVar[Mapping[str, tuple[int, int]]] = {"streams.version": (0, 1)}
     kinds: ClassVar[Mapping[str, type]] = {
         "streams group": StreamsGroupEpoch,
         "streams topology": StreamsTopology,

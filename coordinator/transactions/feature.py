@@ -26,6 +26,7 @@ _ADDS_PARTITIONS = 12
 class ClusterTransactions(Feature):
     """The transactional ids of a cluster, in its partitions and groups."""
 
+    flags: ClassVar[Mapping[str, tuple[int, int]]] = {"transaction.version": (0, 2)}
     kinds: ClassVar[Mapping[str, type]] = {"transaction": Transaction}
 
     def __init__(self, cluster: Cluster) -> None:
