@@ -7,13 +7,14 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from loadwise.assignor.algorithms import ALGORITHMS
 from loadwise.assignor.errors import MissingClientError
 from loadwise.cli.parser import Parser, at_least, one_of, whole_number
+from loadwise.cli.progress import waiting
 from loadwise.cli.text_files import read_text
 from loadwise.compare.situation import Uncommitted
 from loadwise.installation import is_installed, pip_install
@@ -97,19 +98,21 @@ def run(options: argparse.Namespace) -> int:
     try:
         config: Path | None = options.command_config
         settings = {} if config is None else client_settings(read_text(config, BadConnectionError), str(config))
-        with _display(as_json=options.as_json) as display:
-            from loadwise.running_group.admin import connected
+        display = _display(as_json=options.as_json)
+        from loadwise.running_group.admin import connected
 
-            with connected(options.bootstrap_servers, settings, client_id="loadwise-watch") as admin:
-                _watch(
-                    admin,
-                    options.group,
-                    display,
-                    interval_s=options.interval_s,
-                    window_s=options.window_s,
-                    from_beginning=options.uncommitted is Uncommitted.EARLIEST,
-                    readings=options.readings,
-                )
+        with ExitStack() as stack:
+            with waiting(f"connecting to {options.bootstrap_servers}"):
+                admin = stack.enter_context(connected(options.bootstrap_servers, settings, client_id="loadwise-watch"))
+            _watch(
+                admin,
+                options.group,
+                stack.enter_context(display),
+                interval_s=options.interval_s,
+                window_s=options.window_s,
+                from_beginning=options.uncommitted is Uncommitted.EARLIEST,
+                readings=options.readings,
+            )
     except (RunningGroupError, MissingClientError) as error:
         sys.stderr.write(f"loadwise watch: {error}\n")
         return 2 if isinstance(error, BadConnectionError) else 1
@@ -211,17 +214,17 @@ class _Screen:
         self._live.console.print(text, style="yellow", markup=False)
 
 
-@contextmanager
-def _display(*, as_json: bool) -> Iterator[Display]:
+def _display(*, as_json: bool) -> AbstractContextManager[Display]:
     """Where readings are shown. Raises `MissingClientError` without rich."""
     if as_json:
-        yield _JsonLines()
-        return
+        return nullcontext(_JsonLines())
     if not is_installed("rich"):
         raise MissingClientError(f"the screen needs rich, which is not installed: {pip_install('cli')}; or give --json")
-    if not sys.stdout.isatty():
-        yield _Printed()
-        return
+    return _screen() if sys.stdout.isatty() else nullcontext(_Printed())
+
+
+@contextmanager
+def _screen() -> Iterator[Display]:
     from rich.console import Console
     from rich.live import Live
 

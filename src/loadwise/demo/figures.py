@@ -47,7 +47,7 @@ SLOW = 0.85
 LEAST_RATE_PER_S = 500.0
 """The demo lowers its rate no further: the drain would take too long."""
 _LEAST_MEASURED_S = 2.0
-"""A pace over less time tells nothing of the machine."""
+"""A pace over less time does not measure the machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +140,7 @@ def slow_machine(rows: Sequence[Figures]) -> str | None:
 def lower_rate(rate_per_s: float, pace: float, measured_s: float) -> float | None:
     """The rate to go on with where members reached only this part of theirs; None where they reached it.
 
-    It is below what they reached, since a fourth member is to come, and in round hundreds.
+    A fourth member is to come, so the new rate is lower than the pace, in round hundreds.
     """
     if pace >= SLOW or measured_s < _LEAST_MEASURED_S:
         return None

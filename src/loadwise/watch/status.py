@@ -25,7 +25,7 @@ from loadwise.running_group.members import Reading
 TRAFFIC_S = 1.0
 """A lag below so many seconds of traffic is no backlog: records always are on their way."""
 _SOON = 0.5
-"""What waits is warned of once the oldest record has reached this part of its retention time, or will within a day."""
+"""Deletion is shown once the oldest waiting record has reached this part of its retention time, or a day is left."""
 _DAY_S = 86_400.0
 _STEADY = 0.05
 """A lag that changes by less than this share of the arrivals neither rises nor falls."""
