@@ -14,10 +14,10 @@ from loadwise.coordinator.configs.definitions import Definitions
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import AlterConfigsResponse
+from loadwise.protocol.kafka_messages import AlterConfigsRequest, AlterConfigsResponse
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[AlterConfigsRequest], cluster: Cluster) -> AlterConfigsResponse:
     """Replace the configs of each resource."""
     row = AlterConfigsResponse.AlterConfigsResourceResponse
     responses = [
@@ -29,7 +29,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
         )
         for resource, error, message in changed(cluster, call.body, _replaced, _no_loggers)
     ]
-    return call.response(throttle_time_ms=0, responses=responses)
+    return AlterConfigsResponse(version=call.version, throttle_time_ms=0, responses=responses)
 
 
 def _replaced(_: Mapping[str, str], __: Definitions, resource: Message) -> Mapping[str, str]:

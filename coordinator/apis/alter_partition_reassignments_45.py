@@ -12,13 +12,13 @@ from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import AlterPartitionReassignmentsResponse
+from loadwise.protocol.kafka_messages import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
 
 _MAY_FORBID = 1
 _Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[AlterPartitionReassignmentsRequest], cluster: Cluster) -> AlterPartitionReassignmentsResponse:
     """Reassign each partition separately."""
     responses = []
     for topic in call.body.topics:
@@ -32,7 +32,8 @@ def handle(call: Call, cluster: Cluster) -> Message:
             )
         responses.append(_Topic(name=topic.name, partitions=rows))
     fixed = call.version >= _MAY_FORBID
-    return call.response(
+    return AlterPartitionReassignmentsResponse(
+        version=call.version,
         throttle_time_ms=0,
         error_code=ErrorCode.NONE,
         error_message=None,
@@ -41,7 +42,9 @@ def handle(call: Call, cluster: Cluster) -> Message:
     )
 
 
-def _reassigned(call: Call, cluster: Cluster, name: str, asked: Message) -> tuple[ErrorCode, str | None]:
+def _reassigned(
+    call: Call[AlterPartitionReassignmentsRequest], cluster: Cluster, name: str, asked: Message
+) -> tuple[ErrorCode, str | None]:
     partition = cluster.topics.partition(name, asked.partition_index)
     if partition is None:
         missing = f"there is no partition {asked.partition_index} of a topic {name!r}"

@@ -18,14 +18,14 @@ from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import ConsumerGroupDescribeResponse
+from loadwise.protocol.kafka_messages import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 
 _Group = ConsumerGroupDescribeResponse.DescribedGroup
 _Member = _Group.Member
 _CLASSIC, _CONSUMER = 0, 1
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[ConsumerGroupDescribeRequest], cluster: Cluster) -> Message:
     """Describe each group separately; a classic one is not found."""
     return described_with_rights(
         call, cluster, _Group, kind="consumer", find=cluster.groups.consumer, describe=_describe

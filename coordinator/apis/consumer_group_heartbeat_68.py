@@ -5,6 +5,8 @@ v1 regular expressions; member ids from the consumers (KIP-1082).
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from loadwise.coordinator.access import describable_topics
 from loadwise.coordinator.apis.member_heartbeats import GUARD, answered
 from loadwise.coordinator.calls import Call, GroupRequest, Message
@@ -12,14 +14,15 @@ from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply
 from loadwise.coordinator.groups.events import ConsumerHeartbeat
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import ConsumerGroupHeartbeatResponse
+from loadwise.protocol.kafka_messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
 _OWN_MEMBER_IDS = 1
 _Assignment = ConsumerGroupHeartbeatResponse.Assignment
+NO_TOPIC = UUID(int=0)
 _JOIN, _LEAVE, _LEAVE_FOR_NOW = 0, -1, -2
 
 
-def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
+def handle(call: Call[ConsumerGroupHeartbeatRequest], cluster: Cluster) -> Message | GroupRequest:
     """Check what does not depend on the group, then pass the event to it."""
     body = call.body
     problem = _problem(call)
@@ -40,7 +43,7 @@ def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
         topics=body.subscribed_topic_names,
         regex=body.subscribed_topic_regex,
         assignor=body.server_assignor,
-        owned=None if owned is None else {topic.topic_id: topic.partitions for topic in owned},
+        owned=None if owned is None else {topic.topic_id or NO_TOPIC: topic.partitions for topic in owned},
         may_describe=describable_topics(call, cluster),
         client_id=call.request.client_id or "",
         client_host=call.client_host,
@@ -48,7 +51,7 @@ def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
     return GroupRequest(body.group_id, event, _response)
 
 
-def _problem(call: Call) -> str | None:
+def _problem(call: Call[ConsumerGroupHeartbeatRequest]) -> str | None:
     """Return what is wrong with the request.
 
     Mirrors ``throwIfConsumerGroupHeartbeatRequestIsInvalid``.
@@ -78,7 +81,7 @@ def _problem(call: Call) -> str | None:
     return None
 
 
-def _response(call: Call, reply: ConsumerHeartbeatReply) -> Message:
+def _response(call: Call[ConsumerGroupHeartbeatRequest], reply: ConsumerHeartbeatReply) -> Message:
     return answered(call, reply, reply.assigned, _Assignment)
 
 

@@ -6,13 +6,13 @@ v1 throttled after the response; v2 flexible.
 from __future__ import annotations
 
 from loadwise.coordinator.access import names, per_item
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
-from loadwise.protocol.kafka_messages import DeleteGroupsResponse
+from loadwise.protocol.kafka_messages import DeleteGroupsRequest, DeleteGroupsResponse
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[DeleteGroupsRequest], cluster: Cluster) -> DeleteGroupsResponse:
     """Delete each group separately."""
     row = DeleteGroupsResponse.DeletableGroupResult
     results = [
@@ -22,7 +22,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
         )
         for group_id in call.body.groups_names
     ]
-    return call.response(throttle_time_ms=0, results=results)
+    return DeleteGroupsResponse(version=call.version, throttle_time_ms=0, results=results)
 
 
 guard = per_item(names(Operation.DELETE, ResourceType.GROUP))

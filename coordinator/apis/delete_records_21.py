@@ -11,23 +11,23 @@ from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import DeleteRecordsResponse
+from loadwise.protocol.kafka_messages import DeleteRecordsRequest, DeleteRecordsResponse
 
 _UP_TO_THE_END = -1
 _NONE = -1
 _Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[DeleteRecordsRequest], cluster: Cluster) -> DeleteRecordsResponse:
     """Delete in each partition that this broker leads; a later start does not change."""
     topics = [
         _Topic(name=topic.name, partitions=[_deleted(call, cluster, topic.name, each) for each in topic.partitions])
         for topic in call.body.topics
     ]
-    return call.response(throttle_time_ms=0, topics=topics)
+    return DeleteRecordsResponse(version=call.version, throttle_time_ms=0, topics=topics)
 
 
-def _deleted(call: Call, cluster: Cluster, topic: str, asked: Message) -> Message:
+def _deleted(call: Call[DeleteRecordsRequest], cluster: Cluster, topic: str, asked: Message) -> Message:
     partition = cluster.topics.partition(topic, asked.partition_index)
     error, low_watermark = ErrorCode.NONE, _NONE
     if partition is None:

@@ -6,17 +6,18 @@ v1 endpoint type (KIP-919); v2 fenced brokers.
 from __future__ import annotations
 
 from loadwise.coordinator.access import Access, cluster_operations, open_to_all
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import DescribeClusterResponse
+from loadwise.protocol.kafka_messages import DescribeClusterRequest, DescribeClusterResponse
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[DescribeClusterRequest], cluster: Cluster) -> DescribeClusterResponse:
     """Describe every broker."""
     row = DescribeClusterResponse.DescribeClusterBroker
-    return call.response(
+    return DescribeClusterResponse(
+        version=call.version,
         throttle_time_ms=0,
         error_code=ErrorCode.NONE,
         error_message=None,
@@ -31,7 +32,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
     )
 
 
-def _operations(call: Call, cluster: Cluster) -> frozenset[Operation] | None:
+def _operations(call: Call[DescribeClusterRequest], cluster: Cluster) -> frozenset[Operation] | None:
     if not call.body.include_cluster_authorized_operations:
         return None
     return cluster_operations(Access(call, cluster))

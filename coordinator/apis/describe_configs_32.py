@@ -15,7 +15,7 @@ from loadwise.coordinator.configs.resources import CLIENT_METRICS_CONFIGS, GROUP
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import DescribeConfigsResponse
+from loadwise.protocol.kafka_messages import DescribeConfigsRequest, DescribeConfigsResponse
 
 _MOST_ROWS = 100_000
 """Maximum configs in a response, because a small request could ask for millions."""
@@ -23,7 +23,7 @@ _Result = DescribeConfigsResponse.DescribeConfigsResult
 _Config = _Result.DescribeConfigsResourceResult
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[DescribeConfigsRequest], cluster: Cluster) -> DescribeConfigsResponse:
     """Describe each resource separately."""
     rows = 0
     results = []
@@ -31,7 +31,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
         result = _describe(call, cluster, resource) if rows < _MOST_ROWS else _too_many(resource)
         rows += len(result.configs)
         results.append(result)
-    return call.response(throttle_time_ms=0, results=results)
+    return DescribeConfigsResponse(version=call.version, throttle_time_ms=0, results=results)
 
 
 def _too_many(resource: Message) -> Message:
@@ -44,7 +44,7 @@ def _too_many(resource: Message) -> Message:
     )
 
 
-def _describe(call: Call, cluster: Cluster, resource: Message) -> Message:
+def _describe(call: Call[DescribeConfigsRequest], cluster: Cluster, resource: Message) -> Message:
     error, message = ErrorCode.NONE, None
     rows: list[Row] = []
     name = resource.resource_name
@@ -89,7 +89,7 @@ def _describe(call: Call, cluster: Cluster, resource: Message) -> Message:
     )
 
 
-def _row(call: Call, row: Row) -> Message:
+def _row(call: Call[DescribeConfigsRequest], row: Row) -> Message:
     synonym = _Config.DescribeConfigsSynonym
     return _Config(
         name=row.name,

@@ -13,14 +13,14 @@ from loadwise.coordinator.groups.classic.states import GroupState
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import DescribeGroupsResponse
+from loadwise.protocol.kafka_messages import DescribeGroupsRequest, DescribeGroupsResponse
 
 _OPERATIONS = 3
 _NAMES_MISSING_GROUPS = 6
 _Group = DescribeGroupsResponse.DescribedGroup
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[DescribeGroupsRequest], cluster: Cluster) -> DescribeGroupsResponse:
     """Describe each group separately.
 
     A response can contain the maximum number of members once. Groups that are named again beyond that get an error, so
@@ -37,7 +37,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
         for group in groups:
             if group.error_code is ErrorCode.NONE:
                 group.authorized_operations = access.operations(ResourceType.GROUP, group.group_id)
-    return call.response(throttle_time_ms=0, groups=groups)
+    return DescribeGroupsResponse(version=call.version, throttle_time_ms=0, groups=groups)
 
 
 def _repeated(group_id: str) -> Message:
@@ -53,7 +53,7 @@ def _repeated(group_id: str) -> Message:
     )
 
 
-def _describe(call: Call, cluster: Cluster, group_id: str) -> Message:
+def _describe(call: Call[DescribeGroupsRequest], cluster: Cluster, group_id: str) -> Message:
     if not cluster.coordinates(call, group_id):
         return _Group(
             error_code=ErrorCode.NOT_COORDINATOR,

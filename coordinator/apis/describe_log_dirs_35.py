@@ -9,18 +9,18 @@ There is one log directory without a disk. Its size is the limit of all records.
 from __future__ import annotations
 
 from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import DescribeLogDirsResponse
+from loadwise.protocol.kafka_messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 LOG_DIR = "memory"
 _Directory = DescribeLogDirsResponse.DescribeLogDirsResult
 _Topic = _Directory.DescribeLogDirsTopic
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[DescribeLogDirsRequest], cluster: Cluster) -> DescribeLogDirsResponse:
     """Describe this broker's partitions: all, or the requested ones."""
     asked = call.body.topics
     wanted = None if asked is None else {topic.topic: set(topic.partitions) for topic in asked}
@@ -43,7 +43,9 @@ def handle(call: Call, cluster: Cluster) -> Message:
         total_bytes=limit,
         usable_bytes=max(limit - cluster.topics.kept_bytes, 0),
     )
-    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, results=[directory])
+    return DescribeLogDirsResponse(
+        version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, results=[directory]
+    )
 
 
 guard = of_cluster(Operation.DESCRIBE)

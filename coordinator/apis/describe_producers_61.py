@@ -9,14 +9,14 @@ from loadwise.coordinator.cluster.replication import NO_EPOCH
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import DescribeProducersResponse
+from loadwise.protocol.kafka_messages import DescribeProducersRequest, DescribeProducersResponse
 
 _Topic = DescribeProducersResponse.TopicResponse
 _Partition = _Topic.PartitionResponse
 _NONE_OPEN = -1
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[DescribeProducersRequest], cluster: Cluster) -> DescribeProducersResponse:
     """Describe each partition with a replica on this broker. Mirrors ``activeProducerState``.
 
     One that is named twice is described once, so that a small request is cheap.
@@ -28,10 +28,10 @@ def handle(call: Call, cluster: Cluster) -> Message:
         _Topic(name=name, partitions=[_described(call, cluster, name, number) for number in numbers])
         for name, numbers in wanted.items()
     ]
-    return call.response(throttle_time_ms=0, topics=topics)
+    return DescribeProducersResponse(version=call.version, throttle_time_ms=0, topics=topics)
 
 
-def _described(call: Call, cluster: Cluster, topic: str, number: int) -> Message:
+def _described(call: Call[DescribeProducersRequest], cluster: Cluster, topic: str, number: int) -> Message:
     partition = cluster.topics.partition(topic, number)
     error = ErrorCode.NONE
     if partition is None:

@@ -11,14 +11,14 @@ from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import DescribeQuorumResponse
+from loadwise.protocol.kafka_messages import DescribeQuorumRequest, DescribeQuorumResponse
 
 _METADATA = "__cluster_metadata"
 _Topic = DescribeQuorumResponse.TopicData
 _Partition = _Topic.PartitionData
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[DescribeQuorumRequest], cluster: Cluster) -> DescribeQuorumResponse:
     """Describe the only partition, and return an error for others."""
     topics = [
         _Topic(
@@ -32,7 +32,9 @@ def handle(call: Call, cluster: Cluster) -> Message:
     listener = node.Listener(name="CONTROLLER", host=controller.host, port=controller.port)
     is_there = any(each.error_code == ErrorCode.NONE for topic in topics for each in topic.partitions)
     nodes = [node(node_id=controller.id, listeners=[listener])] if is_there else []
-    return call.response(error_code=ErrorCode.NONE, error_message="", topics=topics, nodes=nodes)
+    return DescribeQuorumResponse(
+        version=call.version, error_code=ErrorCode.NONE, error_message="", topics=topics, nodes=nodes
+    )
 
 
 def _described(cluster: Cluster, topic: str, number: int) -> Message:

@@ -9,19 +9,21 @@ from loadwise.coordinator.cluster.topics import is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import DescribeTopicPartitionsResponse
+from loadwise.protocol.kafka_messages import DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
 
 _MOST = 2000
 """Maximum partitions of a response (max.request.partition.size.limit)."""
 _Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[DescribeTopicPartitionsRequest], cluster: Cluster) -> DescribeTopicPartitionsResponse:
     """List topics by name from the cursor on, up to the requested number of partitions."""
     body = call.body
     if body.cursor is not None and body.cursor.partition_index < 0:
         refused = [_refused(topic.name, ErrorCode.INVALID_REQUEST) for topic in body.topics]
-        return call.response(throttle_time_ms=0, topics=refused, next_cursor=None)
+        return DescribeTopicPartitionsResponse(
+            version=call.version, throttle_time_ms=0, topics=refused, next_cursor=None
+        )
     access = Access(call, cluster)
     named = {topic.name for topic in body.topics}
     asked = sorted(
@@ -51,7 +53,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
             break
     hidden = sorted(name for name in named.difference(asked) if name >= first_name)
     topics += [_refused(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in hidden]
-    return call.response(throttle_time_ms=0, topics=topics, next_cursor=cursor)
+    return DescribeTopicPartitionsResponse(version=call.version, throttle_time_ms=0, topics=topics, next_cursor=cursor)
 
 
 def _described(cluster: Cluster, name: str, start: int, limit: int) -> tuple[Message, int, int]:

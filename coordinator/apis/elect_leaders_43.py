@@ -12,14 +12,14 @@ from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import ElectLeadersResponse
+from loadwise.protocol.kafka_messages import ElectLeadersRequest, ElectLeadersResponse
 
 _KINDS = 1
 _PREFERRED = 0
 _Topic = ElectLeadersResponse.ReplicaElectionResult
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[ElectLeadersRequest], cluster: Cluster) -> ElectLeadersResponse:
     """Elect in each partition; null means all, and then only changed ones are in the response."""
     asked = call.body.topic_partitions
     is_preferred = call.version < _KINDS or call.body.election_type == _PREFERRED
@@ -34,7 +34,9 @@ def handle(call: Call, cluster: Cluster) -> Message:
         if asked is None:
             rows = [row for row in rows if row.error_code != ErrorCode.ELECTION_NOT_NEEDED]
         results.append(_Topic(topic=name, partition_result=rows))
-    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, replica_election_results=results)
+    return ElectLeadersResponse(
+        version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, replica_election_results=results
+    )
 
 
 def _elected(cluster: Cluster, name: str, number: int, *, is_preferred: bool) -> Message:

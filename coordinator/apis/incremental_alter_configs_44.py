@@ -18,7 +18,7 @@ from loadwise.coordinator.configs.loggers import ROOT, check_level, check_logger
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import IncrementalAlterConfigsResponse
+from loadwise.protocol.kafka_messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
 
 class _Operation(IntEnum):
@@ -30,7 +30,7 @@ class _Operation(IntEnum):
     SUBTRACT = 3
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[IncrementalAlterConfigsRequest], cluster: Cluster) -> IncrementalAlterConfigsResponse:
     """Change the configs of each resource."""
     row = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
     responses = [
@@ -42,7 +42,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
         )
         for resource, error, message in changed(cluster, call.body, _operated, partial(_set_levels, call))
     ]
-    return call.response(throttle_time_ms=0, responses=responses)
+    return IncrementalAlterConfigsResponse(version=call.version, throttle_time_ms=0, responses=responses)
 
 
 def _operated(configs: Mapping[str, str], definitions: Definitions, resource: Message) -> Mapping[str, str]:
@@ -71,7 +71,7 @@ def _operated(configs: Mapping[str, str], definitions: Definitions, resource: Me
     return after
 
 
-def _set_levels(call: Call, resource: Message) -> None:
+def _set_levels(call: Call[IncrementalAlterConfigsRequest], resource: Message) -> None:
     problem = other_broker(call, resource.resource_name)
     if problem is not None:
         raise RefusedError(ErrorCode.INVALID_REQUEST, problem)

@@ -11,12 +11,13 @@ from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import InitProducerIdRequest, InitProducerIdResponse
 
 _TELLS_WHO = 3
 _NONE = -1
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[InitProducerIdRequest], cluster: Cluster) -> InitProducerIdResponse:
     """Assign the next id. A transactional id needs transactions."""
     body = call.body
     error = ErrorCode.NONE
@@ -25,13 +26,19 @@ def handle(call: Call, cluster: Cluster) -> Message:
     elif body.transactional_id is not None:
         error = ErrorCode.UNSUPPORTED_VERSION
     if error is not ErrorCode.NONE:
-        return call.response(throttle_time_ms=0, error_code=error, producer_id=_NONE, producer_epoch=_NONE)
-    return call.response(
-        throttle_time_ms=0, error_code=ErrorCode.NONE, producer_id=cluster.new_producer_id(), producer_epoch=0
+        return InitProducerIdResponse(
+            version=call.version, throttle_time_ms=0, error_code=error, producer_id=_NONE, producer_epoch=_NONE
+        )
+    return InitProducerIdResponse(
+        version=call.version,
+        throttle_time_ms=0,
+        error_code=ErrorCode.NONE,
+        producer_id=cluster.new_producer_id(),
+        producer_epoch=0,
     )
 
 
-def guard(call: Call, cluster: Cluster, handle: Handler) -> Message:
+def guard(call: Call[InitProducerIdRequest], cluster: Cluster, handle: Handler) -> Message:
     """Allow idempotent writes to clients that may write to any topic (KIP-679)."""
     access = Access(call, cluster)
     if access.may(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER) or access.may_some(

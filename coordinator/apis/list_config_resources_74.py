@@ -6,21 +6,23 @@ v0 client metrics subscriptions (it was ListClientMetricsResources); v1 resource
 from __future__ import annotations
 
 from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.configs.resources import ResourceType
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import ListConfigResourcesResponse
+from loadwise.protocol.kafka_messages import ListConfigResourcesRequest, ListConfigResourcesResponse
 
 _TYPES = 1
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[ListConfigResourcesRequest], cluster: Cluster) -> ListConfigResourcesResponse:
     """List topics and brokers, and the groups and subscriptions with configs."""
     asked = call.body.resource_types if call.version >= _TYPES else [ResourceType.CLIENT_METRICS]
     if not set(asked) <= set(ResourceType):
-        return call.response(throttle_time_ms=0, error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=[])
+        return ListConfigResourcesResponse(
+            version=call.version, throttle_time_ms=0, error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=[]
+        )
     row = ListConfigResourcesResponse.ConfigResource
     resources = [
         row(resource_name=name, resource_type=kind)
@@ -28,7 +30,9 @@ def handle(call: Call, cluster: Cluster) -> Message:
         if not asked or kind in asked
         for name in _names(cluster, kind)
     ]
-    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, config_resources=resources)
+    return ListConfigResourcesResponse(
+        version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, config_resources=resources
+    )
 
 
 def _names(cluster: Cluster, kind: ResourceType) -> list[str]:

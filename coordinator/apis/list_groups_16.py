@@ -10,13 +10,13 @@ from loadwise.coordinator.calls import Call, Message, Outcome
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import ListGroupsResponse
+from loadwise.protocol.kafka_messages import ListGroupsRequest, ListGroupsResponse
 
 _FILTERED_AS = {"NotReady": "not_ready"}
 """States whose names in filters differ from the response, as in Kafka."""
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[ListGroupsRequest], cluster: Cluster) -> ListGroupsResponse:
     """List the groups that match the filters, which ignore case. An empty filter matches all."""
     states = {state.lower() for state in call.body.states_filter}
     types = {name.lower() for name in call.body.types_filter}
@@ -32,10 +32,10 @@ def handle(call: Call, cluster: Cluster) -> Message:
         and (not states or _FILTERED_AS.get(group.state.value, group.state.value.lower()) in states)
         and (not types or group.type in types)
     ]
-    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, groups=groups)
+    return ListGroupsResponse(version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, groups=groups)
 
 
-def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+def guard(call: Call[ListGroupsRequest], cluster: Cluster, handle: Handler) -> Outcome:
     access = Access(call, cluster)
     response: Message = handle(call, cluster)
     if not access.may(Operation.DESCRIBE, ResourceType.CLUSTER):

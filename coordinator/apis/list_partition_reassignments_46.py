@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse
 
 
-def handle(call: Call, _: Cluster) -> Message:
+def handle(call: Call[ListPartitionReassignmentsRequest], _: Cluster) -> ListPartitionReassignmentsResponse:
     """Return an empty list."""
-    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, topics=[])
+    return ListPartitionReassignmentsResponse(
+        version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, topics=[]
+    )
 
 
 guard = of_cluster(Operation.DESCRIBE)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from loadwise.coordinator.access import Need, per_item, topics
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import OffsetDeleteResponse
+from loadwise.protocol.kafka_messages import OffsetDeleteRequest, OffsetDeleteResponse
 
 _Topic = OffsetDeleteResponse.OffsetDeleteResponseTopic
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[OffsetDeleteRequest], cluster: Cluster) -> OffsetDeleteResponse:
     """Delete offsets by partition; subscribed topics keep their offsets."""
     group_id = call.body.group_id
     if group_id and not cluster.coordinates(call, group_id):
@@ -38,11 +38,11 @@ def handle(call: Call, cluster: Cluster) -> Message:
             row = _Topic.OffsetDeleteResponsePartition
             partitions.append(row(partition_index=each.partition_index, error_code=outcome))
         topics.append(_Topic(name=topic.name, partitions=partitions))
-    return call.response(error_code=ErrorCode.NONE, throttle_time_ms=0, topics=topics)
+    return OffsetDeleteResponse(version=call.version, error_code=ErrorCode.NONE, throttle_time_ms=0, topics=topics)
 
 
-def _refused(call: Call, error: ErrorCode) -> Message:
-    return call.response(error_code=error, throttle_time_ms=0, topics=[])
+def _refused(call: Call[OffsetDeleteRequest], error: ErrorCode) -> OffsetDeleteResponse:
+    return OffsetDeleteResponse(version=call.version, error_code=error, throttle_time_ms=0, topics=[])
 
 
 guard = per_item(topics(Operation.READ), Need(Operation.DELETE, ResourceType.GROUP, "group_id"))

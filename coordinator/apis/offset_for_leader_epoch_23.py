@@ -6,17 +6,17 @@ Consumers validate their positions with it. v2 leader epoch in request and respo
 from __future__ import annotations
 
 from loadwise.coordinator.access import Access, item_by_item, topics
-from loadwise.coordinator.calls import Call, Message, Outcome
+from loadwise.coordinator.calls import Call, Outcome
 from loadwise.coordinator.cluster.leader_epochs import EpochEnd
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import OffsetForLeaderEpochResponse
+from loadwise.protocol.kafka_messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
 _Topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[OffsetForLeaderEpochRequest], cluster: Cluster) -> OffsetForLeaderEpochResponse:
     """Look up each partition."""
     topics = []
     for topic in call.body.topics:
@@ -36,10 +36,10 @@ def handle(call: Call, cluster: Cluster) -> Message:
                 )
             )
         topics.append(_Topic(topic=topic.topic, partitions=partitions))
-    return call.response(throttle_time_ms=0, topics=topics)
+    return OffsetForLeaderEpochResponse(version=call.version, throttle_time_ms=0, topics=topics)
 
 
-def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+def guard(call: Call[OffsetForLeaderEpochRequest], cluster: Cluster, handle: Handler) -> Outcome:
     if Access(call, cluster).may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
         return handle(call, cluster)
     return item_by_item(topics(Operation.DESCRIBE, "topic"), call, cluster, handle)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[UnregisterBrokerRequest], cluster: Cluster) -> UnregisterBrokerResponse:
     """Return an error: the broker does not exist, or stays registered."""
     number = call.body.broker_id
     error, message = ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {number} is not currently registered"
     if any(node.id == number for node in cluster.brokers.nodes):
         error, message = ErrorCode.INVALID_REQUEST, f"Broker {number} stays registered: this cluster keeps its brokers"
-    return call.response(throttle_time_ms=0, error_code=error, error_message=message)
+    return UnregisterBrokerResponse(version=call.version, throttle_time_ms=0, error_code=error, error_message=message)
 
 
 guard = of_cluster(Operation.ALTER)

@@ -13,12 +13,12 @@ from loadwise.coordinator.calls import Call, HangUp, Message
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import CreateAclsResponse
+from loadwise.protocol.kafka_messages import CreateAclsRequest, CreateAclsResponse
 
 _Result = CreateAclsResponse.AclCreationResult
 
 
-def handle(call: Call, cluster: Cluster) -> Message | HangUp:
+def handle(call: Call[CreateAclsRequest], cluster: Cluster) -> CreateAclsResponse | HangUp:
     """Add each ACL separately; an existing one is no error."""
     acls = [
         Acl(
@@ -36,8 +36,10 @@ def handle(call: Call, cluster: Cluster) -> Message | HangUp:
         return HangUp("a CreateAcls contains the number of UNKNOWN")
     if any(_is_for_filters(acl) for acl in acls):
         refused = _Result(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, error_message=None)
-        return call.response(throttle_time_ms=0, results=[refused for _ in acls])
-    return call.response(throttle_time_ms=0, results=[_created(cluster, acl) for acl in acls])
+        return CreateAclsResponse(version=call.version, throttle_time_ms=0, results=[refused for _ in acls])
+    return CreateAclsResponse(
+        version=call.version, throttle_time_ms=0, results=[_created(cluster, acl) for acl in acls]
+    )
 
 
 def _numbers(creation: Message) -> tuple[int, ...]:

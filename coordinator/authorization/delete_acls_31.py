@@ -8,16 +8,16 @@ from __future__ import annotations
 from loadwise.coordinator.access import of_cluster
 from loadwise.coordinator.authorization.acl_rows import NO_AUTHORIZER, filter_of, has_unknown
 from loadwise.coordinator.authorization.feature import ClusterAcls
-from loadwise.coordinator.calls import Call, HangUp, Message
+from loadwise.coordinator.calls import Call, HangUp
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import DeleteAclsResponse
+from loadwise.protocol.kafka_messages import DeleteAclsRequest, DeleteAclsResponse
 
 _Result = DeleteAclsResponse.DeleteAclsFilterResult
 
 
-def handle(call: Call, cluster: Cluster) -> Message | HangUp:
+def handle(call: Call[DeleteAclsRequest], cluster: Cluster) -> DeleteAclsResponse | HangUp:
     """Delete for all filters at once; an ACL that matches two of them is returned for both."""
     if any(map(has_unknown, call.body.filters)):
         return HangUp("a filter of a DeleteAcls contains the number of UNKNOWN")
@@ -25,7 +25,7 @@ def handle(call: Call, cluster: Cluster) -> Message | HangUp:
     authorizer = ClusterAcls.of(cluster).authorizer
     if authorizer is None:
         refused = _Result(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, matching_acls=[])
-        return call.response(throttle_time_ms=0, filter_results=[refused for _ in wanted])
+        return DeleteAclsResponse(version=call.version, throttle_time_ms=0, filter_results=[refused for _ in wanted])
     problems = [each.problem() for each in wanted]
     found = [authorizer.matching(each) if each.problem() is None else [] for each in wanted]
     for acl in dict.fromkeys(acl for acls in found for acl in acls):
@@ -51,7 +51,7 @@ def handle(call: Call, cluster: Cluster) -> Message | HangUp:
         )
         for acls, problem in zip(found, problems, strict=True)
     ]
-    return call.response(throttle_time_ms=0, filter_results=results)
+    return DeleteAclsResponse(version=call.version, throttle_time_ms=0, filter_results=results)
 
 
 guard = of_cluster(Operation.ALTER)

@@ -9,24 +9,28 @@ from loadwise.coordinator.access import of_cluster
 from loadwise.coordinator.authorization.acl_rows import filter_of, has_unknown
 from loadwise.coordinator.authorization.acls import Acl
 from loadwise.coordinator.authorization.feature import ClusterAcls
-from loadwise.coordinator.calls import Call, HangUp, Message
+from loadwise.coordinator.calls import Call, HangUp
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import DescribeAclsResponse
+from loadwise.protocol.kafka_messages import DescribeAclsRequest, DescribeAclsResponse
 
 _NO_AUTHORIZER = "No Authorizer is configured on the broker"
 _Resource = DescribeAclsResponse.DescribeAclsResource
 
 
-def handle(call: Call, cluster: Cluster) -> Message | HangUp:
+def handle(call: Call[DescribeAclsRequest], cluster: Cluster) -> DescribeAclsResponse | HangUp:
     """List them, grouped by resource."""
     if has_unknown(call.body):
         return HangUp("the filter of a DescribeAcls contains the number of UNKNOWN")
     authorizer = ClusterAcls.of(cluster).authorizer
     if authorizer is None:
-        return call.response(
-            throttle_time_ms=0, error_code=ErrorCode.SECURITY_DISABLED, error_message=_NO_AUTHORIZER, resources=[]
+        return DescribeAclsResponse(
+            version=call.version,
+            throttle_time_ms=0,
+            error_code=ErrorCode.SECURITY_DISABLED,
+            error_message=_NO_AUTHORIZER,
+            resources=[],
         )
     by_pattern: dict[tuple[int, str, int], list[Acl]] = {}
     for acl in authorizer.matching(filter_of(call.body)):
@@ -45,7 +49,9 @@ def handle(call: Call, cluster: Cluster) -> Message | HangUp:
         )
         for (resource_type, name, pattern_type), acls in by_pattern.items()
     ]
-    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, resources=resources)
+    return DescribeAclsResponse(
+        version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, resources=resources
+    )
 
 
 guard = of_cluster(Operation.DESCRIBE)

@@ -6,18 +6,18 @@ v1 flexible.
 from __future__ import annotations
 
 from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.configs.definitions import BadConfigError
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.quotas.feature import ClusterQuotas
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import AlterClientQuotasResponse
+from loadwise.protocol.kafka_messages import AlterClientQuotasRequest, AlterClientQuotasResponse
 
 _Entry = AlterClientQuotasResponse.EntryData
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[AlterClientQuotasRequest], cluster: Cluster) -> AlterClientQuotasResponse:
     """Change each entity separately."""
     entries = []
     for entry in call.body.entries:
@@ -37,7 +37,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
                 entity=[_Entry.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
             )
         )
-    return call.response(throttle_time_ms=0, entries=entries)
+    return AlterClientQuotasResponse(version=call.version, throttle_time_ms=0, entries=entries)
 
 
 guard = of_cluster(Operation.ALTER_CONFIGS)

@@ -6,19 +6,19 @@ v1 flexible.
 from __future__ import annotations
 
 from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.configs.definitions import BadConfigError
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.quotas.client_quotas import UnknownEntityError, Wanted, check_filter
 from loadwise.coordinator.quotas.feature import ClusterQuotas
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import DescribeClientQuotasResponse
+from loadwise.protocol.kafka_messages import DescribeClientQuotasRequest, DescribeClientQuotasResponse
 
 _Entry = DescribeClientQuotasResponse.EntryData
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[DescribeClientQuotasRequest], cluster: Cluster) -> DescribeClientQuotasResponse:
     """List the quotas that match the filter."""
     wanted = [Wanted(each.entity_type, each.match_type, each.match) for each in call.body.components]
     try:
@@ -26,7 +26,9 @@ def handle(call: Call, cluster: Cluster) -> Message:
     except BadConfigError as problem:
         is_unknown = isinstance(problem, UnknownEntityError)
         error = ErrorCode.UNSUPPORTED_VERSION if is_unknown else ErrorCode.INVALID_REQUEST
-        return call.response(throttle_time_ms=0, error_code=error, error_message=str(problem), entries=None)
+        return DescribeClientQuotasResponse(
+            version=call.version, throttle_time_ms=0, error_code=error, error_message=str(problem), entries=None
+        )
     entries = [
         _Entry(
             entity=[_Entry.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
@@ -34,7 +36,9 @@ def handle(call: Call, cluster: Cluster) -> Message:
         )
         for entity, quotas in ClusterQuotas.of(cluster).quotas.matching(wanted, strict=call.body.strict)
     ]
-    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, entries=entries)
+    return DescribeClientQuotasResponse(
+        version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, entries=entries
+    )
 
 
 guard = of_cluster(Operation.DESCRIBE_CONFIGS)

@@ -11,16 +11,18 @@ from loadwise.coordinator.rights import Operation
 from loadwise.coordinator.security.alter_user_scram_credentials_51 import SCRAM_TYPES
 from loadwise.coordinator.security.feature import ClusterLogins
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import DescribeUserScramCredentialsResponse
+from loadwise.protocol.kafka_messages import DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse
 
 _Result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[DescribeUserScramCredentialsRequest], cluster: Cluster) -> DescribeUserScramCredentialsResponse:
     """Describe the named users, or all."""
     named = Counter(each.name for each in call.body.users or ())
     results = [_result(cluster, name, named[name]) for name in named or ClusterLogins.of(cluster).users.scram_names]
-    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, results=results)
+    return DescribeUserScramCredentialsResponse(
+        version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, results=results
+    )
 
 
 def _result(cluster: Cluster, name: str, times: int) -> Message:

@@ -12,25 +12,34 @@ from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.logins import Stage
 from loadwise.coordinator.security.feature import login_of
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import SaslAuthenticateRequest, SaslAuthenticateResponse
 
 
-def handle(call: Call, cluster: Cluster) -> Response:
+def handle(call: Call[SaslAuthenticateRequest], cluster: Cluster) -> Response:
     """Handle one step; a failed login gets its error, then the connection closes."""
     login = login_of(call)
     if login is None or login.stage is Stage.DONE:
         message = "SaslAuthenticate request received after successful authentication"
-        return call.response(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=message, auth_bytes=b"")
+        return SaslAuthenticateResponse(
+            version=call.version, error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=message, auth_bytes=b""
+        )
     try:
         answer = login.evaluate(call.body.auth_bytes, cluster.now_ms)
     except UnansweredLoginError as problem:
         return HangUp(str(problem))
     except LoginRefusedError as problem:
         error = ErrorCode.SASL_AUTHENTICATION_FAILED
-        refused = call.response(error_code=error, error_message=str(problem), auth_bytes=b"")
+        refused = SaslAuthenticateResponse(
+            version=call.version, error_code=error, error_message=str(problem), auth_bytes=b""
+        )
         return LastAnswer(refused, str(problem))
     lifetime_ms = login.session_lifetime_ms(cluster.now_ms)
-    return call.response(
-        error_code=ErrorCode.NONE, error_message="", auth_bytes=answer, session_lifetime_ms=lifetime_ms
+    return SaslAuthenticateResponse(
+        version=call.version,
+        error_code=ErrorCode.NONE,
+        error_message="",
+        auth_bytes=answer,
+        session_lifetime_ms=lifetime_ms,
     )
 
 

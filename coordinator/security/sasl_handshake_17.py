@@ -12,22 +12,25 @@ from loadwise.coordinator.errors import LoginRefusedError, UnansweredLoginError
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.security.feature import login_of
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import SaslHandshakeRequest, SaslHandshakeResponse
 
 
-def handle(call: Call, cluster: Cluster) -> Response:
+def handle(call: Call[SaslHandshakeRequest], cluster: Cluster) -> Response:
     """Start a login; an unsupported mechanism gets the list of mechanisms, then the connection closes."""
     login = login_of(call)
     if login is None or not login.may_begin(cluster.now_ms):
-        return call.response(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[])
+        return SaslHandshakeResponse(version=call.version, error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[])
     mechanisms = list(login.mechanisms)
     try:
         login.choose(call.body.mechanism, call.version, cluster.now_ms)
     except UnansweredLoginError as problem:
         return HangUp(str(problem))
     except LoginRefusedError as problem:
-        refused = call.response(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=mechanisms)
+        refused = SaslHandshakeResponse(
+            version=call.version, error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=mechanisms
+        )
         return LastAnswer(refused, str(problem))
-    return call.response(error_code=ErrorCode.NONE, mechanisms=mechanisms)
+    return SaslHandshakeResponse(version=call.version, error_code=ErrorCode.NONE, mechanisms=mechanisms)
 
 
 guard = open_to_all

@@ -12,7 +12,7 @@ from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.share.acknowledgements import Acknowledgement, AcknowledgeType, Refusal
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.service import ShareKey
-from loadwise.coordinator.share.sessions import SessionKey, TopicPartition
+from loadwise.coordinator.share.sessions import NO_TOPIC, SessionKey, TopicPartition
 from loadwise.protocol.error_codes import ErrorCode
 
 _RENEW = 2
@@ -49,7 +49,7 @@ def session_key(call: Call) -> SessionKey:
 def told(call: Call) -> dict[TopicPartition, list[Message]]:
     """Return the member's acknowledgements by partition, without empty ones."""
     return {
-        (topic.topic_id, each.partition_index): each.acknowledgement_batches
+        (topic.topic_id or NO_TOPIC, each.partition_index): each.acknowledgement_batches
         for topic in call.body.topics
         for each in topic.partitions
         if each.acknowledgement_batches

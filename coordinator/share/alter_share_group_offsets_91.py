@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from loadwise.coordinator.access import OF_GROUP_MEMBERS, Access
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.share.administration import refusal
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.service import ShareKey
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import AlterShareGroupOffsetsResponse
+from loadwise.protocol.kafka_messages import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
 
 _Topic = AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic
 _Partition = _Topic.AlterShareGroupOffsetsResponsePartition
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[AlterShareGroupOffsetsRequest], cluster: Cluster) -> AlterShareGroupOffsetsResponse:
     """Set each partition separately, and drop its records' states. A missing group is created."""
     group_id = call.body.group_id
     error, message = refusal(call, cluster)
@@ -27,7 +27,9 @@ def handle(call: Call, cluster: Cluster) -> Message:
             error = ErrorCode.NONE
             ShareGroups.of(cluster).shares.make_group(group_id, cluster.now_ms)
     if error is not ErrorCode.NONE:
-        return call.response(throttle_time_ms=0, error_code=error, error_message=message, responses=[])
+        return AlterShareGroupOffsetsResponse(
+            version=call.version, throttle_time_ms=0, error_code=error, error_message=message, responses=[]
+        )
     access = Access(call, cluster)
     topics = []
     for asked in call.body.topics:
@@ -46,7 +48,9 @@ def handle(call: Call, cluster: Cluster) -> Message:
             rows.append(_Partition(partition_index=each.partition_index, error_code=outcome, error_message=problem))
         topic_id = None if topic is None else topic.id
         topics.append(_Topic(topic_name=asked.topic_name, topic_id=topic_id, partitions=rows))
-    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, responses=topics)
+    return AlterShareGroupOffsetsResponse(
+        version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, responses=topics
+    )
 
 
 guard = OF_GROUP_MEMBERS

@@ -6,22 +6,24 @@ The group must have no members.
 from __future__ import annotations
 
 from loadwise.coordinator.access import Access, Need, needs
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.share.administration import refusal
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import DeleteShareGroupOffsetsResponse
+from loadwise.protocol.kafka_messages import DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse
 
 _Topic = DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[DeleteShareGroupOffsetsRequest], cluster: Cluster) -> DeleteShareGroupOffsetsResponse:
     """Delete each topic's state separately; the group then starts as if it had never read it."""
     error, message = refusal(call, cluster)
     if error is not ErrorCode.NONE:
-        return call.response(throttle_time_ms=0, error_code=error, error_message=message, responses=[])
+        return DeleteShareGroupOffsetsResponse(
+            version=call.version, throttle_time_ms=0, error_code=error, error_message=message, responses=[]
+        )
     access = Access(call, cluster)
     topics = []
     for asked in call.body.topics:
@@ -42,7 +44,9 @@ def handle(call: Call, cluster: Cluster) -> Message:
                 error_message=problem,
             )
         )
-    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, responses=topics)
+    return DeleteShareGroupOffsetsResponse(
+        version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, responses=topics
+    )
 
 
 guard = needs(Need(Operation.DELETE, ResourceType.GROUP, "group_id"))

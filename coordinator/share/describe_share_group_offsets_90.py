@@ -9,7 +9,7 @@ from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.records import NO_START_OFFSET
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import DescribeShareGroupOffsetsResponse
+from loadwise.protocol.kafka_messages import DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse
 
 _Group = DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
 _Topic = _Group.DescribeShareGroupOffsetsResponseTopic
@@ -21,7 +21,7 @@ _MAX_REPEATED = 10_000
 """Maximum partitions in the response for groups that a request names again."""
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[DescribeShareGroupOffsetsRequest], cluster: Cluster) -> DescribeShareGroupOffsetsResponse:
     """Describe each group separately: the named partitions, or all with a state.
 
     As in Kafka, a missing group has no state and no error. A response can contain all partitions of each group once,
@@ -44,10 +44,10 @@ def handle(call: Call, cluster: Cluster) -> Message:
             rows.append(
                 _Group(group_id=asked.group_id, topics=[], error_code=ErrorCode.INVALID_REQUEST, error_message=message)
             )
-    return call.response(throttle_time_ms=0, groups=rows)
+    return DescribeShareGroupOffsetsResponse(version=call.version, throttle_time_ms=0, groups=rows)
 
 
-def _describe(call: Call, cluster: Cluster, asked: Message) -> Message:
+def _describe(call: Call[DescribeShareGroupOffsetsRequest], cluster: Cluster, asked: Message) -> Message:
     group = ShareGroups.of(cluster).shares.group(asked.group_id)
     access = Access(call, cluster)
     error = allowed(access, Operation.DESCRIBE, ResourceType.GROUP, asked.group_id)

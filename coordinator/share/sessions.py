@@ -20,6 +20,8 @@ _INT32_MAX = 2**31 - 1
 _MOST_PARTITIONS = 1_000_000
 """Maximum partitions in all sessions together, because clients may name missing ones."""
 
+NO_TOPIC = UUID(int=0)
+"""The id of no topic, which a client may name too."""
 TopicPartition: TypeAlias = tuple[UUID, int]
 """A partition by its topic's id."""
 Named: TypeAlias = Sequence[tuple[UUID, Sequence[int]]]

@@ -15,13 +15,13 @@ from loadwise.coordinator.share.acknowledging import acknowledge, refused, reque
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.sessions import FINAL_EPOCH, INITIAL_EPOCH
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import ShareAcknowledgeResponse
+from loadwise.protocol.kafka_messages import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 
 _Topic = ShareAcknowledgeResponse.ShareAcknowledgeTopicResponse
 _Partition = _Topic.PartitionData
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[ShareAcknowledgeRequest], cluster: Cluster) -> Message:
     """Apply each partition's acknowledgements; the end of a session releases the other records."""
     problem = request_problem(call)
     if problem is not None:
@@ -54,7 +54,8 @@ def handle(call: Call, cluster: Cluster) -> Message:
         rows.setdefault(where[0], []).append(row)
     if epoch == FINAL_EPOCH:
         ShareGroups.of(cluster).shares.end_session(key)
-    return call.response(
+    return ShareAcknowledgeResponse(
+        version=call.version,
         throttle_time_ms=0,
         error_code=ErrorCode.NONE,
         error_message=None,

@@ -30,9 +30,9 @@ from loadwise.coordinator.share.delivery import Delivered, available_bytes, deli
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.partition import SharePartition, Wanted
 from loadwise.coordinator.share.service import ShareKey
-from loadwise.coordinator.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, TopicPartition
+from loadwise.coordinator.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_TOPIC, ShareSession, TopicPartition
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import ShareFetchResponse
+from loadwise.protocol.kafka_messages import ShareFetchRequest, ShareFetchResponse
 
 _Topic = ShareFetchResponse.ShareFetchableTopicResponse
 _Partition = _Topic.PartitionData
@@ -54,7 +54,7 @@ class _Answers:
     """What was acquired, or the error."""
 
 
-def handle(call: Call, cluster: Cluster) -> Message | Later:
+def handle(call: Call[ShareFetchRequest], cluster: Cluster) -> Message | Later:
     """Answer at once if there are results; otherwise wait for records."""
     body = call.body
     problem = _problem(call)
@@ -87,14 +87,14 @@ def handle(call: Call, cluster: Cluster) -> Message | Later:
     if response is not None:
         return response
     logs = [log for topic_id, number in wanted if (log := _log(cluster, (topic_id, number))) is not None]
-    keys = [ShareKey(body.group_id, *where) for where in wanted]
+    keys = [ShareKey(key.group_id, *where) for where in wanted]
     wait_ms = body.max_wait_ms * len(wanted) // len(session)
     fetch = DelayedShareFetch(attempt, [*logs, *keys], wait_ms)
     ShareGroups.of(cluster).fetches.delay(call, fetch, cluster.now_ms)
     return Later()
 
 
-def _problem(call: Call) -> str | None:
+def _problem(call: Call[ShareFetchRequest]) -> str | None:
     body = call.body
     problem = request_problem(call)
     if problem is None and _is_renewal(call):
@@ -103,14 +103,14 @@ def _problem(call: Call) -> str | None:
     return problem
 
 
-def _is_renewal(call: Call) -> bool:
+def _is_renewal(call: Call[ShareFetchRequest]) -> bool:
     return call.version >= _RENEW and bool(call.body.is_renew_ack)
 
 
-def _go_on(call: Call, cluster: Cluster, *, has_acknowledgements: bool) -> ErrorCode:
+def _go_on(call: Call[ShareFetchRequest], cluster: Cluster, *, has_acknowledgements: bool) -> ErrorCode:
     """Start or continue a session. Mirrors ``SharePartitionManager.newContext``."""
     body, key, sessions = call.body, session_key(call), ShareGroups.of(cluster).shares.sessions
-    named = [(topic.topic_id, [each.partition_index for each in topic.partitions]) for topic in body.topics]
+    named = [(topic.topic_id or NO_TOPIC, [each.partition_index for each in topic.partitions]) for topic in body.topics]
     if body.share_session_epoch == INITIAL_EPOCH:
         if has_acknowledgements:
             return ErrorCode.INVALID_REQUEST
@@ -122,7 +122,7 @@ def _go_on(call: Call, cluster: Cluster, *, has_acknowledgements: bool) -> Error
     session = sessions.get(key)
     if error is ErrorCode.NONE and session is not None:
         for topic in body.forgotten_topics_data:
-            session.remove(topic.topic_id, topic.partitions)
+            session.remove(topic.topic_id or NO_TOPIC, topic.partitions)
     return error
 
 
@@ -138,10 +138,10 @@ def _next_partitions(session: ShareSession, epoch: int) -> list[TopicPartition]:
 
 
 def _fetch(
-    call: Call, cluster: Cluster, wanted: Sequence[TopicPartition], *, is_last: bool
+    call: Call[ShareFetchRequest], cluster: Cluster, wanted: Sequence[TopicPartition], *, is_last: bool
 ) -> dict[TopicPartition, Delivered | ErrorCode]:
     """Acquire available records; empty if they are too few. ``is_last`` accepts any number."""
-    body = call.body
+    body, key = call.body, session_key(call)
     fetched: dict[TopicPartition, Delivered | ErrorCode] = {}
     shares: dict[TopicPartition, tuple[SharePartition, ReplicatedPartition]] = {}
     for where in wanted:
@@ -149,7 +149,7 @@ def _fetch(
         if isinstance(found, ErrorCode):
             fetched[where] = found
             continue
-        share = ShareGroups.of(cluster).shares.partition(ShareKey(body.group_id, *where), found.log, cluster.now_ms)
+        share = ShareGroups.of(cluster).shares.partition(ShareKey(key.group_id, *where), found.log, cluster.now_ms)
         if share.has_room:
             shares[where] = (share, found)
     least = max(min(body.min_bytes, body.max_bytes, _MAX_BYTES), 1)
@@ -164,21 +164,21 @@ def _fetch(
         delivered = deliver(
             share,
             found.log,
-            body.member_id,
+            key.member_id,
             amount,
             cluster.now_ms,
             max_bytes=max_bytes,
             at_least_one=is_empty,
         )
         if delivered.acquired:
-            ShareGroups.of(cluster).shares.acquired(ShareKey(body.group_id, *where), session_key(call))
+            ShareGroups.of(cluster).shares.acquired(ShareKey(key.group_id, *where), key)
         left -= delivered.number
         is_empty = is_empty and not delivered.records
         fetched[where] = delivered
     return fetched if is_last or not is_empty or any(isinstance(each, ErrorCode) for each in fetched.values()) else {}
 
 
-def _is_strict(call: Call) -> bool:
+def _is_strict(call: Call[ShareFetchRequest]) -> bool:
     return call.version >= _RENEW and call.body.share_acquire_mode == _RECORD_LIMIT
 
 
@@ -187,7 +187,9 @@ def _log(cluster: Cluster, where: TopicPartition) -> object | None:
     return None if topic is None or not 0 <= where[1] < len(topic.partitions) else topic.partitions[where[1]].log
 
 
-def _response(call: Call, cluster: Cluster, answers: _Answers, session: ShareSession | None) -> Message:
+def _response(
+    call: Call[ShareFetchRequest], cluster: Cluster, answers: _Answers, session: ShareSession | None
+) -> ShareFetchResponse:
     """Return the rows of all partitions with results."""
     topics: dict[UUID, list[Message]] = {}
     moved = []
@@ -221,11 +223,12 @@ def _response(call: Call, cluster: Cluster, answers: _Answers, session: ShareSes
             ],
         )
         topics.setdefault(where[0], []).append(row)
-    return call.response(
+    return ShareFetchResponse(
+        version=call.version,
         throttle_time_ms=0,
         error_code=ErrorCode.NONE,
         error_message=None,
-        acquisition_lock_timeout_ms=ShareGroups.of(cluster).limits(call.body.group_id).record_lock_duration_ms,
+        acquisition_lock_timeout_ms=ShareGroups.of(cluster).limits(session_key(call).group_id).record_lock_duration_ms,
         responses=[_Topic(topic_id=topic_id, partitions=rows) for topic_id, rows in topics.items()],
         node_endpoints=node_endpoints(ShareFetchResponse.NodeEndpoint, cluster, moved),
     )

@@ -13,13 +13,13 @@ from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.group import ShareGroup
 from loadwise.coordinator.share.state import ShareMember
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import ShareGroupDescribeResponse
+from loadwise.protocol.kafka_messages import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 
 _Group = ShareGroupDescribeResponse.DescribedGroup
 _Member = _Group.Member
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[ShareGroupDescribeRequest], cluster: Cluster) -> Message:
     """Describe each group separately; one of another kind is not found."""
     find = ShareGroups.of(cluster).shares.group
     return described_with_rights(call, cluster, _Group, kind="share", find=find, describe=_describe)

@@ -7,13 +7,13 @@ from loadwise.coordinator.calls import Call, GroupRequest, Message
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.share.heartbeat import ShareHeartbeat, ShareHeartbeatReply
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import ShareGroupHeartbeatResponse
+from loadwise.protocol.kafka_messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
 _Assignment = ShareGroupHeartbeatResponse.Assignment
 _JOIN, _LEAVE = 0, -1
 
 
-def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
+def handle(call: Call[ShareGroupHeartbeatRequest], cluster: Cluster) -> Message | GroupRequest:
     """Check what does not depend on the group, then pass the event to it."""
     body = call.body
     problem = _problem(body)
@@ -31,7 +31,7 @@ def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
     return GroupRequest(body.group_id, event, _response)
 
 
-def _problem(body: Message) -> str | None:
+def _problem(body: ShareGroupHeartbeatRequest) -> str | None:
     """Return what is wrong with the request. Mirrors ``throwIfShareGroupHeartbeatRequestIsInvalid``."""
     if not body.member_id.strip():
         return "MemberId can't be empty."
@@ -46,7 +46,7 @@ def _problem(body: Message) -> str | None:
     return None
 
 
-def _response(call: Call, reply: ShareHeartbeatReply) -> Message:
+def _response(call: Call[ShareGroupHeartbeatRequest], reply: ShareHeartbeatReply) -> Message:
     return answered(call, reply, reply.assigned, _Assignment)
 
 

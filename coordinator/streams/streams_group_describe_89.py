@@ -19,7 +19,7 @@ from loadwise.coordinator.streams.topology import (
     by_subtopology,
 )
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import StreamsGroupDescribeResponse
+from loadwise.protocol.kafka_messages import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 
 _Group = StreamsGroupDescribeResponse.DescribedGroup
 _Topology = _Group.Topology
@@ -27,7 +27,7 @@ _Subtopology = _Topology.Subtopology
 _Member = _Group.Member
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[StreamsGroupDescribeRequest], cluster: Cluster) -> Message:
     """Describe each group separately; one of another kind is not found."""
     find = StreamsGroups.of(cluster).group
     return described_with_rights(call, cluster, _Group, kind="streams", find=find, describe=_describe)

@@ -33,6 +33,7 @@ from loadwise.coordinator.streams.topology import (
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import (
     CreateTopicsRequest,
+    StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
 )
 from loadwise.protocol.messages import Api
@@ -47,7 +48,7 @@ _MOST_TOLD = 3
 """Maximum number of failed topics that a status names."""
 
 
-def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
+def handle(call: Call[StreamsGroupHeartbeatRequest], cluster: Cluster) -> Message | GroupRequest:
     """Check what does not depend on the group, then pass the event to it."""
     body = call.body
     named = _topics(call)
@@ -69,7 +70,7 @@ def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
         rack=body.rack_id,
         rebalance_timeout_ms=None if body.rebalance_timeout_ms == -1 else body.rebalance_timeout_ms,
         topology=None if body.topology is None else _topology(body.topology),
-        owned=None if None in owned else Tasks(*map(_tasks, owned)),
+        owned=None if None in owned else Tasks(*(_tasks(tasks or ()) for tasks in owned)),
         process_id=body.process_id,
         endpoint=None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
         tags=None if body.client_tags is None else _pairs(body.client_tags),
@@ -80,7 +81,7 @@ def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
     return GroupRequest(body.group_id, event, partial(_respond, cluster))
 
 
-def _topics(call: Call) -> Iterable[str] | Message:
+def _topics(call: Call[StreamsGroupHeartbeatRequest]) -> Iterable[str] | Message:
     """Return a topology's topics, or the error if it names a forbidden one."""
     if call.body.topology is None:
         return ()
@@ -104,7 +105,7 @@ def _topics(call: Call) -> Iterable[str] | Message:
     return names
 
 
-def _unsupported(body: Message) -> str | None:
+def _unsupported(body: StreamsGroupHeartbeatRequest) -> str | None:
     """Return what Apache Kafka 4.3 does not support yet.
 
     Mirrors ``throwIf…IsUsingUnsupportedFeatures``.
@@ -122,7 +123,7 @@ def _unsupported(body: Message) -> str | None:
     return None
 
 
-def _problem(body: Message) -> str | None:
+def _problem(body: StreamsGroupHeartbeatRequest) -> str | None:
     """Return what is wrong with the request. Mirrors ``throwIfStreamsGroupHeartbeatRequestIsInvalid``."""
     if not body.member_id.strip():
         return "MemberId can't be empty."
@@ -205,7 +206,7 @@ def _tasks(rows: Iterable[Message]) -> frozenset[Task]:
 # ---- the member's response ----
 
 
-def _respond(cluster: Cluster, call: Call, reply: StreamsHeartbeatReply) -> Message:
+def _respond(cluster: Cluster, call: Call[StreamsGroupHeartbeatRequest], reply: StreamsHeartbeatReply) -> Message:
     if reply.error is not ErrorCode.NONE:
         return _refused(call, reply.error, reply.message)
     statuses = [_Response.Status(status_code=status.code, status_detail=status.detail) for status in reply.statuses]
@@ -214,7 +215,8 @@ def _respond(cluster: Cluster, call: Call, reply: StreamsHeartbeatReply) -> Mess
         about_them.status_detail += _make(call, cluster, reply.missing_topics, 2 * reply.heartbeat_interval_ms)
     roles = (None, None, None) if reply.assigned is None else tuple(map(_task_rows, reply.assigned))
     active, standby, warmup = roles
-    return call.response(
+    return StreamsGroupHeartbeatResponse(
+        version=call.version,
         throttle_time_ms=0,
         error_code=ErrorCode.NONE,
         error_message=None,
@@ -230,8 +232,10 @@ def _respond(cluster: Cluster, call: Call, reply: StreamsHeartbeatReply) -> Mess
     )
 
 
-def _refused(call: Call, error: ErrorCode, message: str | None) -> Message:
-    return call.response(throttle_time_ms=0, error_code=error, error_message=message, member_id="", status=[])
+def _refused(call: Call[StreamsGroupHeartbeatRequest], error: ErrorCode, message: str | None) -> Message:
+    return StreamsGroupHeartbeatResponse(
+        version=call.version, throttle_time_ms=0, error_code=error, error_message=message, member_id="", status=[]
+    )
 
 
 def _task_rows(tasks: Iterable[Task]) -> list[Message]:
@@ -254,7 +258,9 @@ def _endpoint_row(endpoint: EndpointPartitions) -> Message:
 # ---- internal topics ----
 
 
-def _make(call: Call, cluster: Cluster, topics: Sequence[InternalTopic], retry_ms: int) -> str:
+def _make(
+    call: Call[StreamsGroupHeartbeatRequest], cluster: Cluster, topics: Sequence[InternalTopic], retry_ms: int
+) -> str:
     """Create topics for a group with its client's rights; return the errors of earlier tries.
 
     As in Kafka, errors appear from the next heartbeat on. A failed topic is tried again after ``retry_ms``.
@@ -270,7 +276,8 @@ def _make(call: Call, cluster: Cluster, topics: Sequence[InternalTopic], retry_m
         api = Api.of("CreateTopics")
         body = _CreateTopics(version=api.max_version, topics=rows, timeout_ms=0, validate_only=False)
         request = call.request._replace(api=api, version=api.max_version, body=body)
-        for topic in create_topics.handle(call._replace(request=request), cluster).topics:
+        creation: Call = call._replace(request=request)
+        for topic in create_topics.handle(creation, cluster).topics:
             if topic.error_code is not ErrorCode.NONE:
                 StreamsGroups.of(cluster).failed_topics.add(
                     topic.name, topic.error_message or "", cluster.now_ms + retry_ms

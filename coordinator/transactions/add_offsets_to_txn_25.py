@@ -7,18 +7,19 @@ TRANSACTION_ABORTABLE.
 from __future__ import annotations
 
 from loadwise.coordinator.access import Need, needs
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.outcomes import ProducerAt, TopicPartition
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 _FENCED = 2
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[AddOffsetsToTxnRequest], cluster: Cluster) -> AddOffsetsToTxnResponse:
     """Add the partition of ``__consumer_offsets`` that the group's offsets are in."""
     body = call.body
     if ClusterTransactions.of(cluster).is_coordinator(call, body.transactional_id):
@@ -31,7 +32,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
         error = ErrorCode.NOT_COORDINATOR
     if error is ErrorCode.PRODUCER_FENCED and call.version < _FENCED:
         error = ErrorCode.INVALID_PRODUCER_EPOCH
-    return call.response(throttle_time_ms=0, error_code=error)
+    return AddOffsetsToTxnResponse(version=call.version, throttle_time_ms=0, error_code=error)
 
 
 guard = needs(

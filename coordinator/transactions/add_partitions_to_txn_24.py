@@ -6,27 +6,28 @@ brokers: several transactions at once, or only verification of a partition (KIP-
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 
 from loadwise.coordinator.access import Access, Need, of_cluster, refused_without
-from loadwise.coordinator.calls import Call, Message, Outcome
+from loadwise.coordinator.calls import Call, Outcome
 from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.outcomes import ProducerAt, TopicPartition
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import AddPartitionsToTxnResponse
+from loadwise.protocol.kafka_messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
 _FENCED = 2
 _MANY = 4
 _OF_BROKERS = of_cluster(Operation.CLUSTER_ACTION)
 _TRANSACTIONAL_ID = Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "v3_and_below_transactional_id")
+_Asked = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
 _Result = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
 _Topic = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[AddPartitionsToTxnRequest], cluster: Cluster) -> AddPartitionsToTxnResponse:
     """Add all partitions of a transaction, or none of them."""
     body = call.body
     if call.version >= _MANY:
@@ -35,7 +36,9 @@ def handle(call: Call, cluster: Cluster) -> Message:
             producer = ProducerAt(each.producer_id, each.producer_epoch)
             errors = _errors(call, cluster, each.transactional_id, producer, each.topics, verify_only=each.verify_only)
             results.append(_Result(transactional_id=each.transactional_id, topic_results=_rows(each.topics, errors)))
-        return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, results_by_transaction=results)
+        return AddPartitionsToTxnResponse(
+            version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, results_by_transaction=results
+        )
     producer = ProducerAt(body.v3_and_below_producer_id, body.v3_and_below_producer_epoch)
     topics = body.v3_and_below_topics
     access = Access(call, cluster)
@@ -45,15 +48,17 @@ def handle(call: Call, cluster: Cluster) -> Message:
         if topic.name in INTERNAL_TOPICS or not access.may(Operation.WRITE, ResourceType.TOPIC, topic.name)
     }
     errors = _errors(call, cluster, body.v3_and_below_transactional_id, producer, topics, forbidden=forbidden)
-    return call.response(throttle_time_ms=0, results_by_topic_v3_and_below=_rows(topics, errors))
+    return AddPartitionsToTxnResponse(
+        version=call.version, throttle_time_ms=0, results_by_topic_v3_and_below=_rows(topics, errors)
+    )
 
 
 def _errors(
-    call: Call,
+    call: Call[AddPartitionsToTxnRequest],
     cluster: Cluster,
     transactional_id: str,
     producer: ProducerAt,
-    topics: list[Message],
+    topics: Sequence[_Asked],
     *,
     forbidden: Container[str] = (),
     verify_only: bool = False,
@@ -77,7 +82,7 @@ def _errors(
     return dict.fromkeys(partitions, error)
 
 
-def _rows(topics: list[Message], errors: Mapping[TopicPartition, ErrorCode]) -> list[Message]:
+def _rows(topics: Sequence[_Asked], errors: Mapping[TopicPartition, ErrorCode]) -> list[_Topic]:
     row = _Topic.AddPartitionsToTxnPartitionResult
     return [
         _Topic(
@@ -91,7 +96,7 @@ def _rows(topics: list[Message], errors: Mapping[TopicPartition, ErrorCode]) -> 
     ]
 
 
-def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+def guard(call: Call[AddPartitionsToTxnRequest], cluster: Cluster, handle: Handler) -> Outcome:
     if call.version >= _MANY:
         return _OF_BROKERS(call, cluster, handle)
     return refused_without(call, cluster, _TRANSACTIONAL_ID) or handle(call, cluster)

@@ -8,18 +8,18 @@ from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import DescribeTransactionsResponse
+from loadwise.protocol.kafka_messages import DescribeTransactionsRequest, DescribeTransactionsResponse
 
 _State = DescribeTransactionsResponse.TransactionState
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[DescribeTransactionsRequest], cluster: Cluster) -> DescribeTransactionsResponse:
     """Describe each id separately, and repeated ones once, so that a small request is cheap."""
     states = [_described(call, cluster, each) for each in dict.fromkeys(call.body.transactional_ids)]
-    return call.response(throttle_time_ms=0, transaction_states=states)
+    return DescribeTransactionsResponse(version=call.version, throttle_time_ms=0, transaction_states=states)
 
 
-def _described(call: Call, cluster: Cluster, transactional_id: str) -> Message:
+def _described(call: Call[DescribeTransactionsRequest], cluster: Cluster, transactional_id: str) -> Message:
     found = ClusterTransactions.of(cluster).ids.all.get(transactional_id)
     error = ErrorCode.NONE
     if not transactional_id:
@@ -45,10 +45,10 @@ def _described(call: Call, cluster: Cluster, transactional_id: str) -> Message:
     )
 
 
-def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+def guard(call: Call[DescribeTransactionsRequest], cluster: Cluster, handle: Handler) -> Outcome:
     access = Access(call, cluster)
 
-    def visible(rest: Call, cluster: Cluster) -> Message:
+    def visible(rest: Call[DescribeTransactionsRequest], cluster: Cluster) -> Message:
         response: Message = handle(rest, cluster)
         for each in response.transaction_states:
             each.topics = [row for row in each.topics if access.may(Operation.DESCRIBE, ResourceType.TOPIC, row.topic)]

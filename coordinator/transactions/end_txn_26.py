@@ -7,18 +7,19 @@ TRANSACTION_ABORTABLE; v5 an epoch for each transaction (KIP-890), with the next
 from __future__ import annotations
 
 from loadwise.coordinator.access import Need, needs
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.outcomes import Outcome, ProducerAt
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import EndTxnRequest, EndTxnResponse
 
 _FENCED = 2
 _BUMPS_EPOCH = 5
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[EndTxnRequest], cluster: Cluster) -> EndTxnResponse:
     """End the transaction, and write its markers before the response."""
     body = call.body
     if ClusterTransactions.of(cluster).is_coordinator(call, body.transactional_id):
@@ -37,7 +38,9 @@ def handle(call: Call, cluster: Cluster) -> Message:
     if error is ErrorCode.PRODUCER_FENCED and call.version < _FENCED:
         error = ErrorCode.INVALID_PRODUCER_EPOCH
     producer_id, epoch = outcome.producer
-    return call.response(throttle_time_ms=0, error_code=error, producer_id=producer_id, producer_epoch=epoch)
+    return EndTxnResponse(
+        version=call.version, throttle_time_ms=0, error_code=error, producer_id=producer_id, producer_epoch=epoch
+    )
 
 
 guard = needs(Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id"))

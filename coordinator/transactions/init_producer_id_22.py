@@ -20,41 +20,45 @@ from loadwise.coordinator.transactions.outcomes import (
     ProducerAt,
 )
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import InitProducerIdRequest, InitProducerIdResponse
 
 _TELLS_WHO = 3
 _FENCED = 4
 _NEED = Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id")
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[InitProducerIdRequest], cluster: Cluster) -> InitProducerIdResponse:
     """Restart the transactional id with a new epoch; without one, assign the next id."""
-    if call.body.transactional_id is None:
+    transactional_id = call.body.transactional_id
+    if transactional_id is None:
         return idempotent.handle(call, cluster)
-    outcome = _initialized(call, cluster)
+    outcome = _initialized(call, cluster, transactional_id)
     error = outcome.error
     if error is ErrorCode.PRODUCER_FENCED and call.version < _FENCED:
         error = ErrorCode.INVALID_PRODUCER_EPOCH
     producer_id, epoch = outcome.producer
-    return call.response(throttle_time_ms=0, error_code=error, producer_id=producer_id, producer_epoch=epoch)
+    return InitProducerIdResponse(
+        version=call.version, throttle_time_ms=0, error_code=error, producer_id=producer_id, producer_epoch=epoch
+    )
 
 
-def _initialized(call: Call, cluster: Cluster) -> Outcome:
+def _initialized(call: Call[InitProducerIdRequest], cluster: Cluster, transactional_id: str) -> Outcome:
     body = call.body
     told = ProducerAt(body.producer_id, body.producer_epoch) if call.version >= _TELLS_WHO else NO_PRODUCER
     if (told.producer_id == NO_PRODUCER_ID) != (told.epoch == NO_EPOCH):
         return Outcome(error=ErrorCode.INVALID_REQUEST)
     transactions = ClusterTransactions.of(cluster)
-    if not transactions.is_coordinator(call, body.transactional_id):
+    if not transactions.is_coordinator(call, transactional_id):
         return Outcome(error=ErrorCode.NOT_COORDINATOR)
     expected = None if told == NO_PRODUCER else told
     timeout_ms = body.transaction_timeout_ms
-    outcome = transactions.ids.init_producer_id(body.transactional_id, timeout_ms, expected, cluster.now_ms)
+    outcome = transactions.ids.init_producer_id(transactional_id, timeout_ms, expected, cluster.now_ms)
     if outcome.markers is not None:
         transactions.write_markers(outcome.markers)
     return outcome
 
 
-def guard(call: Call, cluster: Cluster, handle: Handler) -> Message:
+def guard(call: Call[InitProducerIdRequest], cluster: Cluster, handle: Handler) -> Message:
     """Check the right to the transactional id, or to idempotent writes."""
     if call.body.transactional_id is None:
         return idempotent.guard(call, cluster, handle)

@@ -16,14 +16,14 @@ from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.transaction import Transaction, TransactionState
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import ListTransactionsResponse
+from loadwise.protocol.kafka_messages import ListTransactionsRequest, ListTransactionsResponse
 
 _DURATION = 1
 _PATTERN = 2
 _STATES = {state.value for state in TransactionState}
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[ListTransactionsRequest], cluster: Cluster) -> ListTransactionsResponse:
     """List the ids that match all filters."""
     body = call.body
     pattern = body.transactional_id_pattern if call.version >= _PATTERN else None
@@ -47,10 +47,16 @@ def handle(call: Call, cluster: Cluster) -> Message:
         row(transactional_id=each.transactional_id, producer_id=each.producer_id, transaction_state=each.state.value)
         for each in found
     ]
-    return call.response(throttle_time_ms=0, error_code=error, unknown_state_filters=unknown, transaction_states=states)
+    return ListTransactionsResponse(
+        version=call.version,
+        throttle_time_ms=0,
+        error_code=error,
+        unknown_state_filters=unknown,
+        transaction_states=states,
+    )
 
 
-def _is_wanted(call: Call, cluster: Cluster, each: Transaction) -> bool:
+def _is_wanted(call: Call[ListTransactionsRequest], cluster: Cluster, each: Transaction) -> bool:
     body = call.body
     if body.state_filters and each.state.value not in body.state_filters:
         return False
@@ -60,7 +66,7 @@ def _is_wanted(call: Call, cluster: Cluster, each: Transaction) -> bool:
     return longer_than_ms < 0 or cluster.now_ms - each.started_ms > longer_than_ms
 
 
-def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+def guard(call: Call[ListTransactionsRequest], cluster: Cluster, handle: Handler) -> Outcome:
     access = Access(call, cluster)
     response: Message = handle(call, cluster)
     response.transaction_states = [

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from loadwise.coordinator.access import Need, per_item, topics
-from loadwise.coordinator.calls import Call, GroupRequest, Message
+from loadwise.coordinator.calls import Call, GroupRequest
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_partition
 from loadwise.coordinator.groups.effects import CommitReply
 from loadwise.coordinator.groups.events import CommitOffsets, Committer
@@ -22,7 +22,7 @@ from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.outcomes import ProducerAt, TopicPartition
 from loadwise.coordinator.transactions.verification import Verification, verified
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import TxnOffsetCommitResponse
+from loadwise.protocol.kafka_messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 _LEADER_EPOCH = 2
 _MEMBER = 3
@@ -30,7 +30,7 @@ _ADDS_GROUP = 5
 _Topic = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
 
 
-def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
+def handle(call: Call[TxnOffsetCommitRequest], cluster: Cluster) -> TxnOffsetCommitResponse | GroupRequest:
     """Check partitions, transaction and member; valid offsets stay pending until the transaction ends."""
     offsets: dict[Partition, CommittedOffset] = {}
     errors: dict[Partition, ErrorCode] = {}
@@ -55,12 +55,14 @@ def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
     return GroupRequest(call.body.group_id, event, partial(_respond, errors=errors))
 
 
-def _respond(call: Call, reply: CommitReply, *, errors: Mapping[Partition, ErrorCode]) -> Message:
+def _respond(
+    call: Call[TxnOffsetCommitRequest], reply: CommitReply, *, errors: Mapping[Partition, ErrorCode]
+) -> TxnOffsetCommitResponse:
     rows = (Partition(topic.name, each.partition_index) for topic in call.body.topics for each in topic.partitions)
     return _response(call, {**dict.fromkeys(rows, reply.error), **errors})
 
 
-def _response(call: Call, errors: Mapping[Partition, ErrorCode]) -> Message:
+def _response(call: Call[TxnOffsetCommitRequest], errors: Mapping[Partition, ErrorCode]) -> TxnOffsetCommitResponse:
     topics = [
         _Topic(
             name=topic.name,
@@ -74,10 +76,10 @@ def _response(call: Call, errors: Mapping[Partition, ErrorCode]) -> Message:
         )
         for topic in call.body.topics
     ]
-    return call.response(throttle_time_ms=0, topics=topics)
+    return TxnOffsetCommitResponse(version=call.version, throttle_time_ms=0, topics=topics)
 
 
-def _error(call: Call, cluster: Cluster) -> ErrorCode:
+def _error(call: Call[TxnOffsetCommitRequest], cluster: Cluster) -> ErrorCode:
     """Return whether the producer may commit offsets of the group in its transaction."""
     body = call.body
     if not body.group_id:
@@ -94,7 +96,7 @@ def _error(call: Call, cluster: Cluster) -> ErrorCode:
     )
 
 
-def _committer(call: Call) -> Committer:
+def _committer(call: Call[TxnOffsetCommitRequest]) -> Committer:
     body = call.body
     if call.version < _MEMBER:
         return Committer(producer_id=body.producer_id)

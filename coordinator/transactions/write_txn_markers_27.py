@@ -11,7 +11,7 @@ from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.kafka_messages import WriteTxnMarkersResponse
+from loadwise.protocol.kafka_messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 _OF_BROKERS = of_cluster(Operation.CLUSTER_ACTION)
 _TRANSACTION_VERSION = 2
@@ -21,7 +21,7 @@ _Marker = WriteTxnMarkersResponse.WritableTxnMarkerResult
 _Topic = _Marker.WritableTxnMarkerTopicResult
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call[WriteTxnMarkersRequest], cluster: Cluster) -> WriteTxnMarkersResponse:
     """Write each marker separately."""
     markers = []
     for marker in call.body.markers:
@@ -38,10 +38,12 @@ def handle(call: Call, cluster: Cluster) -> Message:
             for topic in marker.topics
         ]
         markers.append(_Marker(producer_id=marker.producer_id, topics=topics))
-    return call.response(markers=markers)
+    return WriteTxnMarkersResponse(version=call.version, markers=markers)
 
 
-def _written(call: Call, cluster: Cluster, marker: Message, topic: str, number: int) -> ErrorCode:
+def _written(
+    call: Call[WriteTxnMarkersRequest], cluster: Cluster, marker: Message, topic: str, number: int
+) -> ErrorCode:
     committed = marker.transaction_result
     if topic == CONSUMER_OFFSETS:
         cluster.groups.end_transaction(marker.producer_id, number, committed=committed)
@@ -61,7 +63,7 @@ def _written(call: Call, cluster: Cluster, marker: Message, topic: str, number: 
     return appended.error
 
 
-def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+def guard(call: Call[WriteTxnMarkersRequest], cluster: Cluster, handle: Handler) -> Outcome:
     if Access(call, cluster).may(Operation.ALTER, ResourceType.CLUSTER):
         return handle(call, cluster)
     return _OF_BROKERS(call, cluster, handle)
