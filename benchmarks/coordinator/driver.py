@@ -33,13 +33,13 @@ Script: TypeAlias = Generator[bytes, bytes, None]
 
 TOPIC = "benchmark"
 PARTITIONS = 1000
-_WAIT_S = 120
+WAIT_S = 120
 _CALM_S = 0.2
 """Where nobody is answered for so long, members that are through look after their group."""
 _LOOK_AFTER_S = 1.0
 """They do so this often in any case: others may ask on and on, and be answered that they have to wait."""
-_REBALANCE_IN_PROGRESS = 27
-_MEMBER_ID_REQUIRED = 79
+REBALANCE_IN_PROGRESS = 27
+MEMBER_ID_REQUIRED = 79
 _ERROR = struct.Struct(">h")
 _ERROR_AT = 9
 """Where a Heartbeat v4 answer has its error: after the correlation id, tagged fields and the throttle time."""
@@ -90,9 +90,9 @@ class Member:
             )  # fmt: skip
             joined = JoinGroupResponse.decode(answer, version=7, header=True)
             self.member_id = joined.member_id or self.member_id
-            if joined.error_code in (_MEMBER_ID_REQUIRED, _REBALANCE_IN_PROGRESS):
+            if joined.error_code in (MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS):
                 continue
-            _check(joined.error_code, "JoinGroup")
+            check(joined.error_code, "JoinGroup")
             self.generation = joined.generation_id
             row = SyncGroupRequest.SyncGroupRequestAssignment
             assignments = [
@@ -106,8 +106,8 @@ class Member:
                 )
             )  # fmt: skip
             synced = SyncGroupResponse.decode(answer, version=5, header=True)
-            if synced.error_code != _REBALANCE_IN_PROGRESS:
-                _check(synced.error_code, "SyncGroup")
+            if synced.error_code != REBALANCE_IN_PROGRESS:
+                check(synced.error_code, "SyncGroup")
                 return
 
     def beat(self, until_s: float, latencies: list[float]) -> Script:
@@ -123,19 +123,19 @@ class Member:
     def follow(self) -> Script:
         """Send one heartbeat, and join again if it tells of a rebalance, as the thread of a real client does."""
         (error,) = _ERROR.unpack_from((yield self.heartbeat()), _ERROR_AT)
-        if error == _REBALANCE_IN_PROGRESS:
+        if error == REBALANCE_IN_PROGRESS:
             yield from self.join()
         else:
-            _check(error, "Heartbeat")
+            check(error, "Heartbeat")
 
     def rejoin(self) -> Script:
         """Send heartbeats until one tells of a rebalance, then join again."""
         frame = self.heartbeat()
         while True:
             (error,) = _ERROR.unpack_from((yield frame), _ERROR_AT)
-            if error == _REBALANCE_IN_PROGRESS:
+            if error == REBALANCE_IN_PROGRESS:
                 break
-            _check(error, "Heartbeat")
+            check(error, "Heartbeat")
         yield from self.join()
 
     def join_consumer_group(self, members: int) -> Script:
@@ -158,7 +158,7 @@ class Member:
                 )
             )  # fmt: skip
             told = ConsumerGroupHeartbeatResponse.decode(answer, version=1, header=True)
-            _check(told.error_code, "ConsumerGroupHeartbeat")
+            check(told.error_code, "ConsumerGroupHeartbeat")
             self.generation = told.member_epoch
             if told.assignment is not None:
                 self.assigned = told.assignment.topic_partitions
@@ -231,22 +231,22 @@ class Driver:
 
         While nobody is answered, and once a second, each member whose script has ended runs ``meanwhile``.
         """
-        start = time.perf_counter()
-        running = {member for member in members if _start(member, script)}
-        give_up = start + _WAIT_S
-        looked_after = start
+        began_s = time.perf_counter()
+        running = {member for member in members if start(member, script)}
+        give_up = began_s + WAIT_S
+        looked_after = began_s
         while running:
             answered = self._selector.select(_CALM_S)
-            running.difference_update([key.data for key, _ in answered if not _take(key.data)])
+            running.difference_update([key.data for key, _ in answered if not take(key.data)])
             if meanwhile is not None and (not answered or time.perf_counter() > looked_after + _LOOK_AFTER_S):
                 looked_after = time.perf_counter()
-                running.update([member for member in members if member not in running and _start(member, meanwhile)])
+                running.update([member for member in members if member not in running and start(member, meanwhile)])
             if time.perf_counter() > give_up:
-                raise DriverError(f"{len(running)} of {len(members)} members are not through after {_WAIT_S} s")
-        return time.perf_counter() - start
+                raise DriverError(f"{len(running)} of {len(members)} members are not through after {WAIT_S} s")
+        return time.perf_counter() - began_s
 
 
-def _start(member: Member, script: Callable[[Member], Script]) -> bool:
+def start(member: Member, script: Callable[[Member], Script]) -> bool:
     """Send the first request of a script; False if it has none."""
     member.script = script(member)
     frame = next(member.script, None)
@@ -255,7 +255,7 @@ def _start(member: Member, script: Callable[[Member], Script]) -> bool:
     return frame is not None
 
 
-def _take(member: Member) -> bool:
+def take(member: Member) -> bool:
     """Read an answer and send the next request; False if the script has ended with it."""
     try:
         data = member.socket.recv(1 << 18)
@@ -283,6 +283,7 @@ def _frame(request: Any) -> bytes:
     return bytes(request.encode(header=True, framed=True))
 
 
-def _check(error: int, api: str) -> None:
+def check(error: int, api: str) -> None:
+    """Raise `DriverError` for the error of an answer."""
     if error:
         raise DriverError(f"{api} got error {error}")

@@ -11,11 +11,10 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import selectors
-import socket
 import ssl
 import struct
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
@@ -24,38 +23,37 @@ from typing import Any
 from uuid import uuid4
 
 from benchmarks.coordinator.brokers import Served, apache_kafka, ours, ours_safe
-from benchmarks.coordinator.driver import TOPIC, DriverError
+from benchmarks.coordinator.driver import (
+    MEMBER_ID_REQUIRED,
+    REBALANCE_IN_PROGRESS,
+    TOPIC,
+    WAIT_S,
+    DriverError,
+    Member,
+    Script,
+    check,
+    start,
+    take,
+)
 from benchmarks.coordinator.rates import row
 from loadwise.protocol.consumer import Assignment, Subscription
 
 PROCESSES = 4
 HEARTBEAT_S = 0.1
-_WAIT_S = 120
-_REBALANCE_IN_PROGRESS = 27
-_MEMBER_ID_REQUIRED = 79
 _NOT_STABLE = -1
 _ANSWER_HEAD = 9
 """The bytes of an answer before its error: the correlation id, tagged fields and the throttle time."""
 
-Script = Generator[bytes, bytes, None]
 
-
-class Member:
-    """One connection, and its member's place in the group."""
+class GoMember(Member):
+    """A member that sends what franz-go's send."""
 
     def __init__(self, address: tuple[str, int], group: int, group_id: str, tls: ssl.SSLContext | None) -> None:
+        super().__init__(address, group_id, tls)
         self.group = group
-        self.member_id = b""
-        self.generation = _NOT_STABLE
-        """The generation in which it is synced."""
+        """The place of its group among those of the process."""
         self.beat_at_s = 0.0
-        self.script: Script | None = None
-        self.buffer = b""
-        self.socket = socket.create_connection(address)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if tls is not None:
-            self.socket = tls.wrap_socket(self.socket, server_hostname=address[0])
-        self._group_id = _compact(group_id.encode())
+        """When its next heartbeat is due."""
 
     def join(self) -> Script:
         """Join, and get an assignment; the leader gives each member one partition."""
@@ -64,45 +62,52 @@ class Member:
         metadata = _compact(Subscription(topics=[TOPIC]).encode())
         protocols = _compact(b"consumer") + b"\2" + _compact(b"range") + metadata + b"\0"
         while True:
-            told = _Reader((yield _frame(11, 9, self._group_id, timeouts, self._name, protocols, b"\0")))
-            error, generation = told.error, told.unpack(">i")
-            told.skip(3)  # protocol type and name, and the leader
-            told.at += 1
-            self.member_id = told.text() or self.member_id
-            if error in (_MEMBER_ID_REQUIRED, _REBALANCE_IN_PROGRESS):
+            answer = _Reader((yield _frame(11, 9, self._group, timeouts, self._name, protocols, b"\0")))
+            error, generation = answer.error, answer.unpack(">i")
+            answer.skip(3)  # protocol type and name, and the leader
+            answer.at += 1
+            self.member_id = answer.text().decode() or self.member_id
+            if error in (MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS):
                 continue
-            _check(error, "JoinGroup")
+            check(error, "JoinGroup")
             rows = []
-            for number in range(told.length()):
-                rows.append(_compact(told.text()) + _compact(Assignment(partitions={TOPIC: [number]}).encode()) + b"\0")
-                told.skip(2)  # group instance id and metadata
-                told.at += 1
+            for number in range(answer.length()):
+                rows.append(
+                    _compact(answer.text()) + _compact(Assignment(partitions={TOPIC: [number]}).encode()) + b"\0"
+                )
+                answer.skip(2)  # group instance id and metadata
+                answer.at += 1
             names = _compact(b"consumer") + _compact(b"range")
             number_of_rows = _varint(len(rows) + 1)
             place = struct.pack(">i", generation) + self._name
-            told = _Reader((yield _frame(14, 5, self._group_id, place, names, number_of_rows, *rows)))
-            if told.error != _REBALANCE_IN_PROGRESS:
-                _check(told.error, "SyncGroup")
+            answer = _Reader((yield _frame(14, 5, self._group, place, names, number_of_rows, *rows)))
+            if answer.error != REBALANCE_IN_PROGRESS:
+                check(answer.error, "SyncGroup")
                 self.generation = generation
                 return
 
-    def beat(self) -> Script:
+    def follow(self) -> Script:
         """Send a heartbeat, and join again if the group rebalances."""
         place = struct.pack(">i", self.generation) + self._name
-        error = _Reader((yield _frame(12, 4, self._group_id, place))).error
-        if error == _REBALANCE_IN_PROGRESS:
+        error = _Reader((yield _frame(12, 4, self._group, place))).error
+        if error == REBALANCE_IN_PROGRESS:
             yield from self.join()
         else:
-            _check(error, "Heartbeat")
+            check(error, "Heartbeat")
 
     def leave(self) -> Script:
         """Leave the group."""
-        answer = yield _frame(13, 5, self._group_id, b"\2", self._name, b"\0\0")
-        _check(_Reader(answer).error, "LeaveGroup")
+        answer = yield _frame(13, 5, self._group, b"\2", self._name, b"\0\0")
+        check(_Reader(answer).error, "LeaveGroup")
+
+    @property
+    def _group(self) -> bytes:
+        return _compact(self.group_id.encode())
 
     @property
     def _name(self) -> bytes:
-        return _compact(self.member_id) + b"\0"
+        """The member id, and no group instance id."""
+        return _compact(self.member_id.encode()) + b"\0"
 
 
 class _Reader:
@@ -155,11 +160,6 @@ def _frame(key: int, version: int, *body: bytes) -> bytes:
     return struct.pack(">i", len(data)) + data
 
 
-def _check(error: int, api: str) -> None:
-    if error:
-        raise DriverError(f"{api} got error {error}")
-
-
 @dataclass(frozen=True)
 class Clients:
     """What one process of clients is started with, and what it shares with the others."""
@@ -178,11 +178,10 @@ class Clients:
         """Let all members ``join``, or a tenth of them ``leave``; answer once all the others are stable."""
         selector = selectors.DefaultSelector()
         by_group = [
-            [Member(self.address, group, group_id, self.tls) for _ in range(size)]
+            [GoMember(self.address, group, group_id, self.tls) for _ in range(size)]
             for group, (group_id, size) in enumerate(self.groups)
         ]
         for member in _all(by_group):
-            member.socket.setblocking(False)
             selector.register(member.socket, selectors.EVENT_READ, member)
         orders.send("connected")
         while (order := orders.recv()) != "end":
@@ -191,22 +190,22 @@ class Clients:
                 for group, members in enumerate(by_group):
                     leaving = max(len(members) // 10, 1)
                     for member in members[:leaving]:
-                        _begin(member, member.leave())
+                        start(member, lambda each: each.leave())
                     by_group[group] = members[leaving:]
             else:
                 for member in _all(by_group):
-                    _begin(member, member.join())
+                    start(member, lambda each: each.join())
             self._wait_until_stable(selector, by_group, above)
             while any(member.script for member in _all(by_group)):  # heartbeats on their way
-                for key, _ in selector.select(_WAIT_S):
+                for key, _ in selector.select(WAIT_S):
                     _take(key.data)
             orders.send("stable")
 
     def _wait_until_stable(
-        self, selector: selectors.BaseSelector, by_group: Sequence[Sequence[Member]], above: Sequence[int]
+        self, selector: selectors.BaseSelector, by_group: Sequence[Sequence[GoMember]], above: Sequence[int]
     ) -> None:
         """Serve the members until each group has a generation that is above its last one."""
-        give_up = time.monotonic() + _WAIT_S
+        give_up = time.monotonic() + WAIT_S
         members = list(_all(by_group))
         changed = set(range(len(by_group)))
         while True:
@@ -220,10 +219,10 @@ class Clients:
                 return
             now = time.monotonic()
             if now > give_up:
-                raise DriverError(f"the groups are not stable after {_WAIT_S} s")
+                raise DriverError(f"the groups are not stable after {WAIT_S} s")
             for member in members:
                 if member.script is None and member.beat_at_s <= now:
-                    _begin(member, member.beat())
+                    start(member, lambda each: each.follow())
             for key, _ in selector.select(0.01):
                 member = key.data
                 if not _take(member):
@@ -236,37 +235,16 @@ class Clients:
         return _NOT_STABLE not in seen and all(len(set(seen[group::groups])) == 1 for group in range(groups))
 
 
-def _all(by_group: Sequence[Sequence[Member]]) -> Iterator[Member]:
-    return chain.from_iterable(by_group)
-
-
-def _begin(member: Member, script: Script) -> None:
-    member.script = script
-    member.socket.send(next(script))
-
-
-def _take(member: Member) -> bool:
-    """Read an answer and send the next request; False if the script has ended with it."""
-    try:
-        data = member.socket.recv(1 << 18)
-        while isinstance(member.socket, ssl.SSLSocket) and member.socket.pending():
-            data += member.socket.recv(1 << 18)
-    except (ssl.SSLWantReadError, BlockingIOError):
-        return True  # what came belongs to TLS itself, or is not whole yet
-    if not data:
-        raise DriverError("the broker hung up")
-    data = member.buffer + data
-    if len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
-        member.buffer = data
-        return True
-    member.buffer = b""
-    assert member.script is not None
-    try:
-        member.socket.send(member.script.send(data[4:]))
-    except StopIteration:
+def _take(member: GoMember) -> bool:
+    """Take what has come for a member; False if its script has ended."""
+    goes_on = take(member)
+    if not goes_on:
         member.script = None
-        return False
-    return True
+    return goes_on
+
+
+def _all(by_group: Sequence[Sequence[GoMember]]) -> Iterator[GoMember]:
+    return chain.from_iterable(by_group)
 
 
 def measure(served: Served, groups: int, members: int) -> None:
@@ -307,7 +285,7 @@ def measure(served: Served, groups: int, members: int) -> None:
 
 
 def _expect(pipe: Connection, word: str) -> None:
-    if not pipe.poll(_WAIT_S) or pipe.recv() != word:
+    if not pipe.poll(WAIT_S) or pipe.recv() != word:
         raise DriverError("a process of clients has failed")
 
 
