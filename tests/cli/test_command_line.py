@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -131,6 +132,6 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 
 def test_a_reader_that_has_seen_enough_is_no_defect() -> None:
-    command = f"{sys.executable} -m loadwise compare --scenario flights --json | head -c 1"
+    command = f"{shlex.quote(sys.executable)} -m loadwise compare --scenario flights --json | head -c 1"
     done = subprocess.run(command, shell=True, capture_output=True, check=False)
     assert done.stderr == b""
