@@ -62,12 +62,13 @@ def _of(name: str, own: str, **without: Any) -> Mechanism:
 
 
 MECHANISMS: Sequence[Mechanism] = (
+    _of("a rate is the mean of 300 records", "costly_topic", arrivals__enough=0.0),
     _of("a rate that doubles is seen twice", "bad_readings", arrivals__risen=math.inf),
     _of("what members measure of themselves", "slow_members", learns=False),
     _of("what their notes show counts more", "shapes", seen__shortest_ms=_NEVER),
     _of("a backlog grows in two intervals in a row", "shapes", seen__intervals=1),
     _of("learned costs of topics", "costly_topic", cost__apart=math.inf),
-    _of("twins", "silent_slowness", capacity__twins=0.0),
+    _of("twins", "ageing_member", capacity__twins=0.0),
     _of("within an eighth and eight times the median", "silent_slowness", capacity__furthest=1e9),
     _of("the way back to the median", "silent_slowness", capacity__half_life_ms=_NEVER),
     _of("who keeps up is used to a part", "silent_slowness", capacity__used=1.0),
@@ -81,20 +82,17 @@ MECHANISMS: Sequence[Mechanism] = (
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.live.ablation", description=__doc__)
-    everything = [make.__name__ for make in (*SCENES, *FURTHER)]
-    parser.add_argument("--hours", type=float, default=2.0, help="the length of each scene")
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--scenes", nargs="*", choices=everything, help="beside each mechanism's own; all")
+    parser.add_argument("--hours", type=float, default=1.0, help="the length of each scene")
+    parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--mechanisms", nargs="*", choices=[each.name for each in MECHANISMS], help="all")
     parser.add_argument("--processes", type=int)
     args = parser.parse_args()
     chosen = [each for each in MECHANISMS if args.mechanisms is None or each.name in args.mechanisms]
-    scenes = set(everything if args.scenes is None else args.scenes) | {each.own for each in chosen}
-    makes = [make for make in (*SCENES, *FURTHER) if make.__name__ in scenes]
+    makes = {make: [each for each in chosen if each.own == make.__name__] for make in (*SCENES, *FURTHER)}
+    work = [(make, seed, args.hours, of) for make, of in makes.items() if of for seed in range(args.seeds)]
     with ProcessPoolExecutor(args.processes) as pool:
-        each = pool.map(_of_scene, [(make, seed, args.hours, chosen) for make in makes for seed in range(args.seeds)])
         played: dict[str, dict[str, list[Figures]]] = {}
-        for name, of_scene in each:
+        for name, of_scene in pool.map(_of_scene, work):
             for mechanism, it in of_scene.items():
                 played.setdefault(mechanism, {}).setdefault(name, []).append(it)
         shapes = pool.map(_of_shapes, [(each, args.seeds) for each in chosen if each.own == "shapes"])
@@ -128,18 +126,14 @@ def table(
     played: Mapping[str, Mapping[str, Sequence[Figures]]],
     shapes: Mapping[str, tuple[float, float]],
 ) -> Iterator[str]:
-    """A row for each mechanism: its own scene with it, and without; then the mean of all scenes; as Markdown."""
-    yield "| mechanism | its scene | utilisation | overload | back s | utilisation, all scenes | overload |"
-    yield "|---|---|---:|---:|---:|---:|---:|"
+    """A row for each mechanism: its own scene with it, and without; as Markdown."""
+    yield "| mechanism | its scene | utilisation | overload | back s |"
+    yield "|---|---|---:|---:|---:|"
     for mechanism in mechanisms:
-        with_it, without = played.get("", {}), played.get(mechanism.name, {})
-        own = (with_it.get(mechanism.own, ()), without.get(mechanism.own, ()))
-        everything = ([it for each in of.values() for it in each] for of in (with_it, without))
+        own = [played.get(each, {}).get(mechanism.own, ()) for each in ("", mechanism.name)]
         cells = ["", "", " → ".join(f"{each:.0f}" for each in shapes.get(mechanism.name, ()))]
         if all(own):
             cells = [_ratio(own), _overload(own), " → ".join(f"{max(it.recovered_s for it in of):.0f}" for of in own)]
-        both = tuple(everything)
-        cells += [_ratio(both), _overload(both)] if all(both) else ["", ""]
         yield f"| {mechanism.name} | {mechanism.own.replace('_', ' ')} | {' | '.join(cells)} |"
 
 
