@@ -1,9 +1,8 @@
 """Evidence of what members can process, in records/s: what they say of themselves, and what they are seen to do.
 
 A member that was measured while it was busy knows its own capacity. One with a backlog in all readings for a while
-shows it: what it commits in that time, give or take a commit. So what the member tells is believed as far as it agrees
-with that. What a member without a backlog processes is a lower bound: it raises an estimate and never lowers it, so
-that a member that is given little is not taken for a slow one.
+shows it: what it commits in that time, give or take a commit. What a member without a backlog processes is a lower
+bound, which counts until its capacity is known.
 
 Commits come in steps, so what one shows is known in bounds, which become narrower the longer it is watched.
 """
@@ -14,7 +13,6 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,14 +22,6 @@ from loadwise.assignor.live.tuning import CapacityTuning
 from loadwise.assignor.model import LARGEST, Bools, Floats
 
 
-class _Shown(NamedTuple):
-    """What a member with a backlog has processed, as the group's commits show it: in bounds, for they come in steps."""
-
-    least_per_s: float
-    most_per_s: float
-    at_ms: int
-
-
 @dataclass(frozen=True, slots=True)
 class _Evidence:
     """All that is known of one member."""
@@ -39,7 +29,6 @@ class _Evidence:
     known: Known | None = None
     told: tuple[float, int] | None = None
     """What it has measured of itself, and when."""
-    shown: _Shown | None = None
     exact_ms: int | None = None
     """When it was last seen to process all that it can, by its notes."""
 
@@ -98,12 +87,10 @@ class CapacityEstimates:
             return
         per_s = self._corrected(member, min(per_s, LARGEST))
         before = self._of.get(member, _NONE)
-        known, shown = before.known, before.shown
+        known = before.known
         if known is not None and known.proven and known.at_ms - now_ms > self._tuning.recent_ms:
             return  # it was told long before what is known was learned
         told = per_s, now_ms
-        if shown is not None and now_ms - shown.at_ms <= self._tuning.recent_ms:
-            per_s = min(max(per_s, shown.least_per_s), shown.most_per_s)
         self._of[member] = replace(before, told=told, known=Known.exactly(per_s, 1.0, now_ms))
 
     def seen(self, member: str, pace: Pace, now_ms: int) -> None:
@@ -117,8 +104,8 @@ class CapacityEstimates:
             elif pace.per_s > 0:
                 self._off[member] = said, pace.per_s
                 before = replace(before, told=(pace.per_s, at_ms))
-        self._of[member] = replace(before, exact_ms=now_ms)
-        self._show(member, pace.per_s, _Shown(pace.least_per_s, pace.most_per_s, now_ms))
+        known = Known(pace.per_s, 1.0, now_ms, True, pace.least_per_s, pace.most_per_s)
+        self._of[member] = replace(before, exact_ms=now_ms, known=known)
 
     def _corrected(self, member: str, per_s: float) -> float:
         """What a member says, divided by how much too much it said while it was seen to fall behind."""
@@ -175,27 +162,9 @@ class CapacityEstimates:
         most = records * 1000 / max(watched_ms - self._slack_ms, 1.0)
         known = before.known
         if saturated:
-            self._show(member, per_s, _Shown(least, most, now_ms))
-        elif known is None or not known.proven:
-            if known is None or per_s > known.per_s:
-                self._of[member] = replace(before, known=Known(per_s, 0.0, now_ms, False, least, math.inf))
-        elif least > known.per_s:
-            # That is no new measurement, so it is as old as the one before.
-            raised = Known(per_s, known.trust, known.at_ms, True, least, max(most, known.most_per_s))
-            self._of[member] = replace(before, known=raised)
-
-    def _show(self, member: str, per_s: float, shown: _Shown) -> None:
-        """A member with a backlog has processed so much: no less and no more than that, but for a commit."""
-        before, (least, most, now_ms) = self._of.get(member, _NONE), shown
-        told, known = before.told, before.known
-        if told is not None and now_ms - told[1] <= self._tuning.recent_ms:
-            now_known = Known.exactly(min(max(told[0], least), most), 1.0, now_ms)
-        else:
-            if known is not None and known.proven and known.least_per_s <= most and least <= known.most_per_s:
-                # Soon after an assignment little is seen. What is known agrees with it, and is known better.
-                least, most = max(least, known.least_per_s), min(most, known.most_per_s)
-            now_known = Known(min(max(per_s, least), most), 1.0, now_ms, True, least, most)
-        self._of[member] = replace(before, shown=shown, known=now_known)
+            self._of[member] = replace(before, known=Known(per_s, 1.0, now_ms, True, least, most))
+        elif known is None or (not known.proven and per_s > known.per_s):
+            self._of[member] = replace(before, known=Known(per_s, 0.0, now_ms, False, least, math.inf))
 
     def of(self, stated: Mapping[str, float], now_ms: int) -> Capacities:
         """The capacities of these members; ``stated`` is what users gave in relation to the others, 0 where nothing."""

@@ -42,15 +42,6 @@ def test_a_slow_member_is_found_and_the_others_are_not_taken_for_slow():
     assert capacities.per_s[2] == pytest.approx(120, rel=0.2)
 
 
-def test_a_slow_member_is_not_forgotten_when_little_was_seen_since_an_assignment():
-    estimates = CapacityEstimates()
-    learned({"a": (300, False), "b": (300, False), "slow": (120, True)}, estimates=estimates)
-    members = {"a": (375, False), "b": (375, False), "slow": (120, True)}
-    capacities = learned(members, readings=3, estimates=estimates, start_ms=60_000)
-    assert capacities.per_s[2] == pytest.approx(120, rel=0.2)
-    assert capacities.per_s[0] > 375
-
-
 def test_identical_machines_come_out_as_identical():
     rng = np.random.default_rng(5)
     speeds = {f"m{number}": (float(rng.normal(1000, 40)), True) for number in range(20)}
@@ -95,32 +86,6 @@ def test_a_machine_that_was_slow_once_is_tried_again():
     hours = learned({"a": (900, True), "b": (900, True), "c": (150, False)}, estimates=estimates, start_ms=7_200_000)
     assert slow.per_s[2] < 250
     assert hours.per_s[2] > 600
-
-
-def test_more_than_the_estimate_raises_it():
-    estimates = CapacityEstimates()
-    learned({"a": (900, True), "b": (900, True), "c": (150, True)}, estimates=estimates)
-    faster = learned({"a": (900, True), "b": (900, True), "c": (890, False)}, estimates=estimates, start_ms=60_000)
-    assert faster.per_s[2] == 900
-
-
-def test_a_member_knows_best_until_the_group_has_seen_it():
-    estimates = CapacityEstimates()
-    estimates.measured("a", 500, 0)
-    estimates.measured("b", 2000, 0)
-    assert estimates.of({"a": 0.0, "b": 0.0}, 0).known
-    seen = learned({"a": (100, True), "b": (100, True)}, estimates=estimates)
-    # They were watched for thirty seconds, and may have one of the commits of every six seconds more or less.
-    assert seen.per_s.tolist() == pytest.approx([125.0, 125.0])
-
-
-def test_commits_that_bear_a_member_out_take_nothing_from_what_it_has_measured():
-    """Two commits more or less in half a minute are no other speed: what twins tell of themselves is better."""
-    estimates = CapacityEstimates()
-    for name in "ab":
-        estimates.measured(name, 900, 0)
-    seen = learned({"a": (1050, True), "b": (760, True)}, estimates=estimates)
-    assert seen.per_s.tolist() == [900.0, 900.0]
 
 
 def test_a_member_that_is_gone_is_remembered_for_an_hour():
