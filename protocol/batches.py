@@ -24,6 +24,9 @@ HEADER = Struct(">qiibIhiqqqhii")
 """The header, whose size `HEADER_BYTES` is."""
 _PLACE = Struct(">q")
 _EPOCH = Struct(">i")
+_INT32 = Struct(">i")
+_BASE_AND_LENGTH = Struct(">qi")
+_LAST_OFFSET_DELTA_OFFSET = 23
 LENGTH_OFFSET = 12
 """What the length of a batch leaves out: base offset and length."""
 _COMPRESSION_MASK = 0x07
@@ -124,6 +127,19 @@ def read_header(data: bytes | memoryview) -> BatchHeader | None:
         base_sequence=base_sequence,
         record_count=record_count,
     )
+
+
+def end_of_batches(data: bytes, start: int) -> int:
+    """Return the offset behind the last whole batch of ``data``, by the headers alone; ``start`` without one."""
+    at, end = 0, start
+    while at + HEADER_BYTES <= len(data) and data[at + MAGIC_OFFSET] == MAGIC:
+        base, length = _BASE_AND_LENGTH.unpack_from(data, at)
+        following = at + LENGTH_OFFSET + length
+        if following < at + HEADER_BYTES or following > len(data):
+            break
+        end = max(end, base + 1 + _INT32.unpack_from(data, at + _LAST_OFFSET_DELTA_OFFSET)[0])
+        at = following
+    return end
 
 
 def begins_with_batch(data: bytes | memoryview) -> bool:

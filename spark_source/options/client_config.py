@@ -77,6 +77,8 @@ IMPOSED = {
 
 DEFAULT_API_TIMEOUT_MS = 60_000
 """Java's default."""
+MOST_BATCH_RECORDS = 10_000
+"""The most records in an Arrow batch, as in Spark's ``spark.sql.execution.arrow.maxRecordsPerBatch``."""
 LIBRDKAFKA_MESSAGE_MAX_BYTES = 1_000_000
 """librdkafka's default; its minimum is 1000."""
 
@@ -109,8 +111,8 @@ class ClientConfig:
     """A trust store that `loadwise.spark_source.options.stores` has not read yet."""
     keystore: Store | None = None
     """A key store that `loadwise.spark_source.options.stores` has not read yet."""
-    max_poll_records: int | None = None
-    """``kafka.max.poll.records``: most records in one Arrow batch; None for this source's own limit."""
+    max_poll_records: int = MOST_BATCH_RECORDS
+    """``kafka.max.poll.records``: the most records in one Arrow batch."""
 
     def __str__(self) -> str:
         shown = (f"{name}={'(hidden)' if SECRET.search(name) else value}" for name, value in self.settings.items())
@@ -149,7 +151,7 @@ def translate(java: Mapping[str, str]) -> ClientConfig:
         api_timeout_ms=_positive(java, "default.api.timeout.ms") or DEFAULT_API_TIMEOUT_MS,
         truststore=_truststore(java),
         keystore=_keystore(java),
-        max_poll_records=_positive(java, "max.poll.records"),
+        max_poll_records=min(_positive(java, "max.poll.records") or MOST_BATCH_RECORDS, MOST_BATCH_RECORDS),
     )
 
 

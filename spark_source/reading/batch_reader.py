@@ -29,7 +29,7 @@ from loadwise.spark_source.options.query import SourceOptions
 from loadwise.spark_source.reading import position
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder
 from loadwise.spark_source.reading.fetching import Fetching, LoopThread
-from loadwise.spark_source.reading.position import CHECK_OPTIONS, MAY_READ, Reading, most_records
+from loadwise.spark_source.reading.position import CHECK_OPTIONS, MAY_READ, Reading
 from loadwise.spark_source.reading.record_columns import Records
 from loadwise.spark_source.reading.record_sets import record_sets
 from loadwise.spark_source.reuse import Kept, made_from
@@ -194,7 +194,7 @@ class _RangeReader:
 
     def batches(self, answer: Fetched, builder: BatchBuilder) -> Iterator[pa.RecordBatch]:
         """Yield the records of an answer as Arrow batches of bounded size."""
-        at, config = self._reading, self._brokers.config
+        at, config, most_records = self._reading, self._brokers.config, self._reading.options.client.max_poll_records
         for found in record_sets(
             answer.records,
             at.position,
@@ -204,7 +204,7 @@ class _RangeReader:
         ):
             try:
                 records = Records(found)
-                for rows in records.slices(most_records=most_records(at.options), most_bytes=position.BATCH_BYTES):
+                for rows in records.slices(most_records=most_records, most_bytes=position.BATCH_BYTES):
                     yield builder.batch(*at.place, rows.stop - rows.start, records.columns(builder.wanted, rows))
                 at.position = found.next_offset
                 if found.problem is not None:

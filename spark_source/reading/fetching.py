@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from loadwise.assignor.model import TopicPartition
+from loadwise.protocol.batches import end_of_batches
 from loadwise.spark_source.cluster.brokers import Address, AnsweredError, Brokers, Fetched
-from loadwise.spark_source.reading.record_sets import end_of_batches
 from loadwise.spark_source.task import OffsetRange
 
 MOST_AHEAD_BYTES = 24 << 20

@@ -20,7 +20,7 @@ from loadwise.spark_source.options.bounds import EARLIEST
 from loadwise.spark_source.options.query import SourceOptions
 from loadwise.spark_source.reading import position
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder, Numbers
-from loadwise.spark_source.reading.position import CHECK_OPTIONS, MAY_READ, Reading, most_records
+from loadwise.spark_source.reading.position import CHECK_OPTIONS, MAY_READ, Reading
 from loadwise.spark_source.task import OffsetRange
 
 FIRST_FETCH = 500
@@ -77,7 +77,7 @@ class _RangeReader:
         """Yield the range's messages in lists of bounded size."""
         at, most_bytes = self.at, position.BATCH_BYTES
         self._seek(at.wanted.start)
-        limit = most_records(at.options)
+        limit = at.options.client.max_poll_records
         batch: list[confluent_kafka.Message] = []
         size = 0
         at.renew()

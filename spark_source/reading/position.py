@@ -16,18 +16,11 @@ from loadwise.spark_source.task import OffsetRange
 
 logger = logging.getLogger(__name__)
 
-BATCH_RECORDS = 10_000
-"""The most records in an Arrow batch, as in Spark's ``spark.sql.execution.arrow.maxRecordsPerBatch``."""
 BATCH_BYTES = 16 << 20
 """About the most bytes of an Arrow batch; a single record may be larger."""
 
 MAY_READ = "give this user (kafka.sasl.*, kafka.ssl.*) the right to READ the topic"
 CHECK_OPTIONS = "check the kafka.* options and the rights of this user"
-
-
-def most_records(options: SourceOptions) -> int:
-    """Return the most records of an Arrow batch (``kafka.max.poll.records``)."""
-    return min(options.client.max_poll_records or BATCH_RECORDS, BATCH_RECORDS)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from struct import Struct
 
 from crc32c import crc32c
 
@@ -22,9 +21,6 @@ MAX_UNPACKED_BYTES = 4 << 20
 MAX_BATCH_BYTES = (1 << 31) - (64 << 20)
 """The largest uncompressed batch: Arrow's offsets have 31 bits, and a set may hold batches before it."""
 _OTHERS = OTHERS_MAY_READ.format(reader="messages")
-_PLACE = Struct(">qi")
-_LAST_OFFSET_DELTA = Struct(">i")
-_LAST_OFFSET_DELTA_AT = 23
 
 
 @dataclass(slots=True)
@@ -67,19 +63,6 @@ def record_sets(
         if found.next_offset == start or found.next_offset >= end or found.problem is not None or not view:
             return
         start = found.next_offset
-
-
-def end_of_batches(data: bytes, start: int) -> int:
-    """Return the offset behind the last whole batch of ``data``, by the headers alone; ``start`` without one."""
-    at, end = 0, start
-    while at + HEADER_BYTES <= len(data) and data[at + MAGIC_OFFSET] == MAGIC:
-        base, length = _PLACE.unpack_from(data, at)
-        following = at + _PLACE.size + length
-        if following < at + HEADER_BYTES or following > len(data):
-            break
-        end = max(end, base + 1 + _LAST_OFFSET_DELTA.unpack_from(data, at + _LAST_OFFSET_DELTA_AT)[0])
-        at = following
-    return end
 
 
 def _fill(found: RecordSet, view: memoryview, transactions: _Aborted, *, check_crcs: bool) -> memoryview:

@@ -15,7 +15,6 @@ from pyspark.sql.types import StructType
 from loadwise.spark_source.errors import MissingDependencyError
 from loadwise.spark_source.options.query import SourceOptions
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder
-from loadwise.spark_source.reading.position import most_records
 from loadwise.spark_source.reuse import exclude_what_is_loaded
 from loadwise.spark_source.task import Task
 
@@ -50,7 +49,7 @@ def read_task(task: Task, options: SourceOptions, schema: StructType) -> Iterato
             ) from error
         read_ranges = batch_reader.read_ranges
     exclude_what_is_loaded()
-    return joined(read_ranges(task.ranges, options, builder), most_records(options))
+    return joined(read_ranges(task.ranges, options, builder), options.client.max_poll_records)
 
 
 def joined(batches: Iterator[pa.RecordBatch], most_records: int) -> Iterator[pa.RecordBatch]:

@@ -21,7 +21,7 @@ from kafka.record.legacy_records import LegacyRecordBatchBuilder
 from kafka.record.util import encode_varint
 
 from loadwise.protocol import unpacking
-from loadwise.protocol.batches import checksummed, placed
+from loadwise.protocol.batches import checksummed, end_of_batches, placed
 from loadwise.spark_source.errors import BatchError
 from loadwise.spark_source.reading import record_sets
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder, full_schema
@@ -209,7 +209,7 @@ def test_a_timestamp_that_spark_cannot_hold_is_refused_where_it_is_asked_for(mom
 def test_where_the_next_question_begins_the_headers_tell_as_the_records_do(drawn, cut):
     data = b"".join(written([Row(None, b"v", 1, [])] * count, at * 10) for at, count in enumerate(drawn))
     data = data[: max(0, len(data) - cut)]
-    assert record_sets.end_of_batches(data, 0) == record_set(data, 0, 1 << 62, check_crcs=False).next_offset
+    assert end_of_batches(data, 0) == record_set(data, 0, 1 << 62, check_crcs=False).next_offset
 
 
 def test_slices_hold_no_more_bytes_than_wanted():
