@@ -251,7 +251,7 @@ class Participant:
 
     @property
     def to_resume(self) -> bool:
-        """Whether this member leads without having been told so, because it was restarted: see `resume`."""
+        """Whether this member leads although no JoinGroup said so, because it was restarted: see `resume`."""
         return self.leader is not None and self.leader.to_resume
 
     def resume(
