@@ -271,8 +271,8 @@ def test_what_the_application_can_do_is_learned_from_its_polls(broker, topic, me
     members.until(lambda: members.read[member])
     while not member._member.busy.per_s:
         assert member.poll(WAIT_S) is not None
-        time.sleep(0.01)  # the work on a record
-    assert member._member.busy.per_s < 200  # 100, and the first records came without work
+        time.sleep(0.06)  # the work on a record; shorter ones are measured together
+    assert member._member.busy.per_s < 32  # 16, and the first records came without work
 
 
 @pytest.mark.kafka
