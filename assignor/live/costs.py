@@ -3,23 +3,21 @@
 Everything is then in records of one cost: what arrives and waits, and what members can process. Users may state the
 costs. Otherwise they are learned from how long members work on a record of each topic, as
 `loadwise.assignor.live.work` measures it. A fast member needs less time for the records of all topics, so its
-times are compared with each other only. What the members find is merged by medians. What differs little does not differ
-at all, so that topics whose records cost the same come out as the same.
+times are compared with that for the busiest topic only, and the median over the members counts. What differs little
+does not differ at all, so that topics whose records cost the same come out as the same.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 
 import numpy as np
 
 from loadwise.assignor.live.tuning import CostTuning
 from loadwise.assignor.live.watched import Watched
-from loadwise.assignor.model import Floats, Ints
-
-_SWEEPS = 10
-"""Medians over topics and over members in turn: so often, or until nothing changes."""
+from loadwise.assignor.model import Floats
 
 
 class TopicCosts:
@@ -92,12 +90,12 @@ class TopicCosts:
             self._busiest, 0.0
         ):
             self._busiest = busiest
-        found = merged(_comparable(told, self._busiest))
+        found = _octaves(told, self._busiest)
         there = rates.keys() | found.keys()  # topics of a pattern come and go
         unit = self.of_topic.get(self._busiest, 1.0)
         costs = {topic: cost / unit for topic, cost in self.of_topic.items() if topic in there}
         for topic, octaves in found.items():
-            costs[topic] = self._cost(octaves - found[self._busiest], costs.get(topic, 1.0))
+            costs[topic] = self._cost(octaves, costs.get(topic, 1.0))
         if all(cost == 1 for cost in costs.values()):
             costs = {}
         changed, self.of_topic = costs != self.of_topic, costs
@@ -113,46 +111,11 @@ class TopicCosts:
         return float(2.0 ** min(max(octaves, -tuning.furthest), tuning.furthest))
 
 
-def _comparable(told: Iterable[Mapping[str, float]], topic: str) -> list[Mapping[str, float]]:
-    """What is told by members who read this topic, or one that such a member reads too, and so on.
-
-    Nothing compares the others' topics with it: that they take longer may as well be the speed of who reads them.
-    """
-    reached, chosen, others = {topic}, [], list(told)
-    while joined := [each for each in others if not reached.isdisjoint(each)]:
-        others = [each for each in others if reached.isdisjoint(each)]
-        chosen += joined
-        reached = reached.union(*joined)
-    return chosen
-
-
-def merged(told: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Topic to the octaves by which its records take longer than others, from seconds a record of several members.
-
-    Each member is so many octaves slower than others with all topics, and each topic with all members: Tukey's median
-    polish of a table with gaps.
-    """
-    topics = sorted({topic for each in told for topic in each})
-    place = {topic: number for number, topic in enumerate(topics)}
-    members = np.repeat(np.arange(len(told)), [len(each) for each in told])
-    places = np.array([place[topic] for each in told for topic in each])
-    octaves = np.log2([seconds for each in told for seconds in each.values()])
-    of_topic = np.zeros(len(topics))
-    for _ in range(_SWEEPS):
-        of_member = _medians(members, octaves - of_topic[places], len(told))
-        before, of_topic = of_topic, _medians(places, octaves - of_member[members], len(topics))
-        if np.array_equal(before, of_topic):
-            break
-    return dict(zip(topics, of_topic.tolist(), strict=True))
-
-
-def _medians(groups: Ints, values: Floats, size: int) -> Floats:
-    """float64[size]: the median of the values of each group, 0 of none. ``groups`` is int64[n], ``values`` float64[n].
-
-    O(n log n): few members tell of few topics each, and a table of all would be mostly gaps.
-    """
-    count = np.bincount(groups, minlength=size)
-    ordered = np.append(values[np.lexsort((values, groups))], 0.0)
-    start = np.cumsum(count) - count
-    middle = (ordered[start + np.maximum(count - 1, 0) // 2] + ordered[start + count // 2]) / 2
-    return np.where(count > 0, middle, 0.0)
+def _octaves(told: Sequence[Mapping[str, float]], busiest: str) -> dict[str, float]:
+    """Topic to the octaves by which its records take longer than those of the busiest, by members that read both."""
+    ratios: dict[str, list[float]] = {}
+    for each in told:
+        if busiest in each:
+            for topic, seconds in each.items():
+                ratios.setdefault(topic, []).append(math.log2(seconds) - math.log2(each[busiest]))
+    return {topic: median(of_topic) for topic, of_topic in ratios.items()}
