@@ -114,3 +114,4 @@ def test_a_topic_that_does_not_exist_is_reported_once(make, coordinator, topic_n
     assert told == [(KafkaError.UNKNOWN_TOPIC_OR_PART, topic_name)]
     logged = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert len(logged) == len(set(logged)) <= 1
+    assert not any(topic_name in line for line in logged), "poll says it"
