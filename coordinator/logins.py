@@ -41,8 +41,8 @@ class Login(Protocol):
         """Handle the client's next token and return the response. Raises `LoginRefusedError`."""
 
 
-class Certificates(Protocol):
-    """The certificates of a listener; `loadwise.coordinator.Tls` implements it."""
+class ListenerCertificates(Protocol):
+    """The certificates of a listener; `loadwise.coordinator.TlsFiles` implements it."""
 
     def context(self) -> ssl.SSLContext:
         """Return them for the event loop."""
@@ -52,7 +52,7 @@ class SecurityOptions(Protocol):
     """What a listener requires of clients; `loadwise.coordinator.Security` implements it."""
 
     @property
-    def tls(self) -> Certificates | None:
+    def tls(self) -> ListenerCertificates | None:
         """Return the certificates; None without TLS."""
 
     @property
