@@ -37,6 +37,14 @@ _EVERY_ADDRESS = "0.0.0.0"  # noqa: S104  (where others may reach it)
 
 def run(options: argparse.Namespace) -> int:
     """Serve until a signal ends it; the status is 1 where that cannot be, and 2 where the options are wrong."""
+    gc.disable()  # until clients can connect: imports make no garbage, and collections take a twentieth of the time
+    try:
+        return _run(options)
+    finally:
+        gc.enable()
+
+
+def _run(options: argparse.Namespace) -> int:
     try:
         from loadwise.coordinator import (
             BrokerSettings,
@@ -234,6 +242,7 @@ async def _serve(broker: Coordinator, http: HttpOptions | None, *, shows_token: 
     set_on_signals(asyncio.get_running_loop(), stopping)
     async with broker:
         gc.freeze()  # imported modules stay: a collection that walks it keeps all clients waiting for 40 ms
+        gc.enable()
         sys.stdout.write(f"loadwise coordinator ready at {broker.bootstrap_servers}\n")
         if http is not None:
             token = f", token {broker.http_token}" if shows_token else ""
