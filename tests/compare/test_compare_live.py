@@ -18,7 +18,7 @@ from confluent_kafka import Consumer
 from kafka import KafkaConsumer, TopicPartition
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.structs import OffsetAndMetadata
-from polled import Polled, polled, settle
+from polled import POLL_MS, Polled, know, polled, settle
 from topics import WAIT_S, fill, make_topic
 
 from loadwise import kafka_python_consumer
@@ -112,9 +112,10 @@ def test_a_group_that_rebalances(broker: str, topic: str, join: Callable[..., Po
     """A consumer that is not polled does not join again: the rebalance for the second member waits for it."""
     settings = config(broker, f"group-{topic}")
     with closing(KafkaConsumer(topic, **settings, partition_assignment_strategy=[RangePartitionAssignor])) as first:
+        know(first)
         deadline = time.monotonic() + WAIT_S
         while not first.assignment():
-            first.poll(timeout_ms=100)
+            first.poll(timeout_ms=POLL_MS)
             assert time.monotonic() < deadline
         join(KafkaConsumer, topic, **settings, partition_assignment_strategy=[RangePartitionAssignor])
         while len(joining := described(broker, settings["group_id"]).members) < 2:
