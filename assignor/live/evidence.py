@@ -13,6 +13,7 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 import numpy as np
 
@@ -49,6 +50,8 @@ class CapacityEstimates:
         self._of: dict[str, _Evidence] = {}
         self._off: dict[str, tuple[float, float]] = {}
         """What members have said of themselves and what they were seen to process, where that contradicts it."""
+        self._seen_ms = 0
+        """When a member was last seen to fall behind: what is seen counts for all of them until it is over."""
         self._members: tuple[str, ...] = ()
         self._seen: deque[tuple[int, Floats]] = deque()
         self._lagging_since = np.empty(0)
@@ -91,11 +94,15 @@ class CapacityEstimates:
         if known is not None and known.proven and known.at_ms - now_ms > self._tuning.recent_ms:
             return  # it was told long before what is known was learned
         told = per_s, now_ms
+        tuning, exact_ms = self._tuning, before.exact_ms
+        if exact_ms is not None and now_ms - exact_ms < tuning.recent_ms and now_ms - self._seen_ms < tuning.held_ms:
+            self._of[member] = replace(before, told=told)
+            return
         self._of[member] = replace(before, told=told, known=Known.exactly(per_s, 1.0, now_ms))
 
     def seen(self, member: str, pace: Pace, now_ms: int) -> None:
         """A member that falls behind processes so much: that is its capacity, whatever it says."""
-        before = self._of.get(member, _NONE)
+        before, self._seen_ms = self._of.get(member, _NONE), now_ms
         if before.told is not None:
             each, at_ms = before.told
             said = self._off[member][0] if member in self._off else each
@@ -108,10 +115,17 @@ class CapacityEstimates:
         self._of[member] = replace(before, exact_ms=now_ms, known=known)
 
     def _corrected(self, member: str, per_s: float) -> float:
-        """What a member says, divided by how much too much it said while it was seen to fall behind."""
-        said, seen = self._off.get(member, (1.0, 1.0))
-        if not said / _SAME <= per_s <= said * _SAME:  # it says something else since: that was the contradiction
-            self._off.pop(member, None)
+        """What a member says, divided by how much too much it said while it was seen to fall behind.
+
+        Where it never has, it can do more than it says if the others can: they are mostly of the same program.
+        """
+        if member not in self._off:
+            return per_s * max(median([*(seen / said for said, seen in self._off.values())] or [1.0]), 1.0)
+        said, seen = self._off[member]
+        if (
+            not said / _SAME <= per_s <= said * _SAME
+        ):  # its speed has changed: that was the contradiction, also for others
+            self._off.clear()
             return per_s
         return per_s * seen / said
 

@@ -54,10 +54,6 @@ class Judgement:
         """The highest utilisation after a rebalance."""
         return float(self.after.max(initial=0.0))
 
-    def gain(self, healthy: float) -> float:
-        """By how much a rebalance brings down the highest utilisation, as far as that is above the healthy level."""
-        return max(self.worst, healthy) - max(self.best, healthy)
-
 
 def judge(
     group: GroupSnapshot, load: Floats, capacities: Capacities, algorithm: Assignor, settings: LiveSettings

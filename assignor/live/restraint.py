@@ -61,7 +61,7 @@ class Restraint:
         To be called with every reading: it counts what the imbalance costs.
         """
         settings, tuning = self._settings, self._tuning
-        gain = max(worst, settings.healthy) - max(best, settings.healthy)
+        gain = gained(worst, best, settings.healthy)
         elapsed_s = min((now_ms - self._read_ms) / 1000, tuning.longest_step_s)
         due, self._due, self._read_ms = self._due, 0.0, now_ms
         if worst <= settings.healthy:
@@ -103,3 +103,11 @@ class Refusal(NamedTuple):
     """Whether a further reading may show that it is worth it."""
     newly_exhausted: bool = False
     """Whether this is the first that would be asked for, had there not been as many in this hour as there may be."""
+
+
+def gained(worst: float, best: float, healthy: float) -> float:
+    """By how much the highest utilisation comes down, as far as it is above the healthy level.
+
+    In relation to what is left where that is above 1: a group that is too small varies by more.
+    """
+    return (max(worst, healthy) - max(best, healthy)) / max(best, 1.0)

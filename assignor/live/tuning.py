@@ -51,6 +51,8 @@ class CapacityTuning:
     """... or over the time of so many commits, where these come rarely."""
     recent_ms: int = 60_000
     """What a member has told or shown so long ago is not compared any more with what it shows or tells now."""
+    held_ms: int = 15_000
+    """What members say that fell behind counts again so long after the last of them was seen to do so."""
     recalled: float = 0.9
     """How much of an estimate is kept that another leader has made; the rest is the median of the group."""
     twins: float = 0.3

@@ -18,7 +18,7 @@ from loadwise.assignor.live.demand import demand
 from loadwise.assignor.live.events import Asked, Assigned, Event, Joined, PriorEnds, Read, Rebalancing
 from loadwise.assignor.live.judgement import Judgement, compare, judge
 from loadwise.assignor.live.knowledge import GroupKnowledge
-from loadwise.assignor.live.restraint import Refusal, Restraint
+from loadwise.assignor.live.restraint import Refusal, Restraint, gained
 from loadwise.assignor.live.scaling import MembersWanted
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.tuning import Tuning
@@ -132,7 +132,7 @@ class GroupWatch(GroupKnowledge):
         if refused is None:
             # It goes by what a second reading has confirmed, and so must be worth it by that.
             judged = self._judge(watched, arrivals.confirmed, capacities)
-            if judged.gain(self.settings.healthy) < self.settings.least_gain:
+            if gained(judged.worst, judged.best, self.settings.healthy) < self.settings.least_gain:
                 refused = Refusal("only one reading has shown it yet", unsure=True)
             elif still := self.activity.standing_still(now_ms):
                 waiting, names = True, ", ".join(f"{name} for {s:.0f} s" for name, s in still.items())
