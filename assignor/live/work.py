@@ -105,13 +105,15 @@ class BusyTime:
         counts = {topic: count for topic, count in records.items() if count}
         self._given = (counts, now_ns) if counts else None
 
-    def took(self, counts: Mapping[str, int], busy_s: float, now_ns: int) -> None:
-        """The member has worked for so long on so many records of each topic."""
+    def took(self, counts: Mapping[str, int], busy_s: float, now_ns: int, *, polls: int = 1) -> None:
+        """The member has worked for so long on so many records of each topic, which so many polls have given."""
         self._pass(now_ns)
+        if not counts:
+            return
         alike = frozenset((topic, count.bit_length()) for topic, count in counts.items())
-        polls, before, took_s = self._moment.get(alike, (0, {}, 0.0))
+        polls_before, before, took_s = self._moment.get(alike, (0, {}, 0.0))
         both = {topic: count + before.get(topic, 0) for topic, count in counts.items()}
-        self._moment[alike] = polls + 1, both, took_s + busy_s
+        self._moment[alike] = polls_before + polls, both, took_s + busy_s
 
     @property
     def per_s(self) -> float:

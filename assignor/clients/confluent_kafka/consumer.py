@@ -159,7 +159,7 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
     def _gather(self, most: int, timeout: float | None, read: Callable[[int, float], list[Message]]) -> list[Message]:
         messages: list[Message] = []
         ends = None if timeout is None or timeout < 0 else monotonic() + timeout
-        self._measure()
+        self._measure(most)
         try:
             if self._was_late():
                 return [polled_late(self._plan.config["max_poll_interval_ms"])]
@@ -407,11 +407,11 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
         finally:
             self._work.waited(monotonic() - began)
 
-    def _measure(self) -> None:
+    def _measure(self, most: int) -> None:
         """Report now and then what the application has processed, since it asks for more."""
         now = monotonic()
         busy = None if self._member is None else self._member.busy
-        if self._work.asks(now) and busy is not None:
+        if self._work.asks(most, now) and busy is not None:
             self._work.measure(busy, self._positions(), now)
             self._work.took(monotonic() - now)
 

@@ -27,13 +27,22 @@ class WorkBetweenCalls:
         self._due_at_s = 0.0
         self._waited_s = 0.0
         """The time since then that was spent in calls or not on records."""
+        self._batches: int | None = 0
+        """How many calls since then asked for more than one record, once there were some; None if one asked for one."""
 
     def waited(self, waited_s: float) -> None:
         """Add the time of a call, for records or for the member."""
         self._waited_s += waited_s
 
-    def asks(self, now_s: float) -> bool:
-        """Note that the application asks for records; return whether to measure now."""
+    def asks(self, most: int, now_s: float) -> bool:
+        """Note that the application asks for so many records at most; return whether to measure now.
+
+        Calls for a single record need not be noted each: they are as many as the records.
+        """
+        if most == 1:
+            self._batches = None
+        elif self._batches is not None and self.idle_since_s is None:
+            self._batches += 1
         if self.idle_since_s is not None:
             self._waited_s += now_s - self.idle_since_s
             self.idle_since_s = None
@@ -47,10 +56,9 @@ class WorkBetweenCalls:
             if (count := offset - before.get(key, offset)) > 0:
                 records[key.topic] = records.get(key.topic, 0) + count
         worked_s = max(0.0, now_s - self._measured_at_s - self._waited_s)
-        now_ns = int(now_s * 1e9)
-        busy.given(records, now_ns - int(worked_s * 1e9))
-        busy.polls(now_ns)
-        self._measured_at_s, self._waited_s = now_s, 0.0
+        polls = sum(records.values()) if self._batches is None else self._batches
+        busy.took(records, worked_s, int(now_s * 1e9), polls=max(1, polls))
+        self._measured_at_s, self._waited_s, self._batches = now_s, 0.0, 0
 
     def took(self, measuring_s: float) -> None:
         """Note how long a measurement took."""

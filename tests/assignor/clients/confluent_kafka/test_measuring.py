@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -11,6 +12,8 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from loadwise import ConfluentConsumer, confluent_consumer
 from loadwise.assignor.clients.confluent_kafka import consumer as confluent_kafka
+from loadwise.assignor.clients.confluent_kafka.work import WorkBetweenCalls
+from loadwise.assignor.live.work import BusyTime
 
 PARTITION = TopicPartition("t", 0)
 
@@ -21,22 +24,18 @@ class Measured:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, consumer: ConfluentConsumer) -> None:
         self.now, self.position, self.told = 1000.0, 0, []
         self.consumer, self.busy = consumer, Mock()
-        self.busy.given.side_effect = self._given
-        self.busy.polls.side_effect = self._polls
+        self.busy.took.side_effect = self._took
         consumer._member = Mock(busy=self.busy, joining=False, polled_late=False, topic_errors={})
         consumer._positions = lambda: {PARTITION: OffsetAndMetadata(self.position, "", -1)}
         monkeypatch.setattr(confluent_kafka, "monotonic", lambda: self.now)
 
-    def _given(self, records, since_ns):
-        self._records, self._since_ns = dict(records), since_ns
-
-    def _polls(self, now_ns):
-        self.told.append((self._records.get("t", 0), round((now_ns - self._since_ns) * 1e-9, 3)))
+    def _took(self, records, busy_s, *_, **__):
+        self.told.append((records.get("t", 0), round(busy_s, 3)))
 
     def measure(self, position):
         self.now += 1
         self.position = position
-        self.consumer._measure()
+        self.consumer._measure(1)
 
 
 @pytest.fixture
@@ -92,3 +91,17 @@ def test_neither_a_call_that_raises_nor_what_follows_it_is_work(measured, monkey
     measured.measure(100)
     assert sum(records for records, _ in measured.told) == 100
     assert sum(worked_s for _, worked_s in measured.told[1:]) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(("most", "each_s"), [(1, 0.03), (1, 0.001), (10, 0.03)])
+def test_a_member_is_as_fast_as_its_records_allow_however_many_fall_into_a_measurement(most, each_s):
+    """A measurement ends by the clock: if it counted as one poll, the poll would seem to take all the time."""
+    random, work, busy, now, position, said = Random(7), WorkBetweenCalls(0.0), BusyTime(), 1.0, 0, []
+    while now < 20:
+        if work.asks(most, now):
+            work.measure(busy, {PARTITION: OffsetAndMetadata(position, "", -1)}, now)
+            said.append(busy.per_s)
+        count = random.randint(1, most)
+        position, now = position + count, now + sum(random.expovariate(1 / each_s) for _ in range(count))
+    assert any(said)
+    assert all(0.5 < per_s * each_s < 1.5 for per_s in said if per_s)
