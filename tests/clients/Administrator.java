@@ -69,8 +69,6 @@ public class Administrator {
             tell("listPartitionReassignments", () -> admin.listPartitionReassignments().reassignments().get().size());
             tell("describeFeatures", () ->
                 admin.describeFeatures().featureMetadata().get().finalizedFeatures().get("transaction.version"));
-            tell("updateFeatures", () -> admin.updateFeatures(Map.of("transaction.version",
-                new FeatureUpdate((short) 2, FeatureUpdate.UpgradeType.UPGRADE)), new UpdateFeaturesOptions()).all().get());
             tell("describeMetadataQuorum", () -> admin.describeMetadataQuorum().quorumInfo().get().leaderId());
             tell("describeClientQuotas", () -> admin.describeClientQuotas(ClientQuotaFilter.all()).entities().get() != null);
             tell("describeAcls", () -> admin.describeAcls(AclBindingFilter.ANY).values().get());

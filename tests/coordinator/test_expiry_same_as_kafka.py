@@ -14,7 +14,7 @@ from kafka_process import kafka_from_jars
 from test_consumer_same_as_kafka import ConsumerSession, protocols, synced
 from topics import WAIT_S
 
-from loadwise.coordinator import BrokerSettings, Coordinator, GroupLimits, ThreadedCoordinator
+from loadwise.coordinator import BrokerSettings, Coordinator, GroupLimits
 
 pytestmark = pytest.mark.kafka
 
@@ -25,7 +25,7 @@ THEIRS = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms
 
 @pytest.fixture(scope="module")
 def addresses() -> Iterator[list[str]]:
-    with kafka_from_jars(more=THEIRS) as kafka, ThreadedCoordinator(Coordinator(settings=OURS)) as ours:
+    with kafka_from_jars(more=THEIRS) as kafka, Coordinator(settings=OURS).in_thread() as ours:
         yield [kafka["PLAINTEXT"], ours.bootstrap_servers]
 
 

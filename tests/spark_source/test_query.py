@@ -154,7 +154,7 @@ def test_the_plan_is_in_sparks_log_of_its_python_processes(spark, topic):
     assert read(spark, topic, split="false", numTasks=2, maxOffsetsPerTrigger=5).count() == 40
     logged = {row.msg for row in spark.tvf.python_worker_logs().collect()}
     assert "weighted plan of 2 tasks, max/mean 1.500: slot-0 30 in 1 ranges, slot-1 10 in 1 ranges" in logged
-    assert "ignored options: maxOffsetsPerTrigger (means nothing in a batch query)" in logged
+    assert "ignored options: maxOffsetsPerTrigger (has no effect in a batch query)" in logged
 
 
 def test_the_example(spark, coordinator, capsys):
