@@ -108,7 +108,7 @@ def _run(options: argparse.Namespace) -> int:
         sys.stderr.write(f"loadwise coordinator: {problem}\n".replace("allow_remote=True", "--allow-remote"))
         return 2
     except (CoordinatorError, OSError) as problem:
-        _fail(problem)
+        _fail(problem, 2 if isinstance(problem, ValueError) else 1)
     return 0
 
 
@@ -119,7 +119,7 @@ def _configs_of(file: Path) -> dict[str, str]:
     try:
         return properties(read_text(file, BadConnectionError), str(file))
     except BadConnectionError as problem:
-        _fail(problem)
+        _fail(problem, 2)
 
 
 def _address_of(listener: Listener, *, allow_remote: bool) -> tuple[str, int]:
@@ -129,9 +129,9 @@ def _address_of(listener: Listener, *, allow_remote: bool) -> tuple[str, int]:
     return listener.host or _EVERY_ADDRESS, listener.port
 
 
-def _fail(problem: Exception) -> NoReturn:
+def _fail(problem: Exception, status: int = 1) -> NoReturn:
     sys.stderr.write(f"loadwise coordinator: {problem}\n")
-    sys.exit(1)
+    sys.exit(status)
 
 
 def add_options(parser: Parser) -> None:
