@@ -8,7 +8,7 @@ it joins at once in a rebalance that others have caused.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from loadwise.assignor.live.tuning import ActivityTuning
 from loadwise.assignor.model import Bools
@@ -23,6 +23,7 @@ class Activity:
 
     def __init__(self, slack_s: float, max_poll_s: float, tuning: ActivityTuning) -> None:
         self._still_ms = round(1000 * max(tuning.still_s, tuning.still_commits * slack_s))
+        self._commit_ms = round(1000 * slack_s)
         self._prompt_ms = tuning.prompt_ms
         self._at_most_ms = max_poll_s * 1000
         self._last_ms: dict[str, int] = {}
@@ -53,10 +54,19 @@ class Activity:
 
     def standing_still(self, now_ms: int) -> dict[str, float]:
         """Members that stand still and would be waited for, and for how many seconds they have."""
-        silent = self.silent_ms(now_ms).items()
-        return {member: ms / 1000 for member, ms in silent if ms <= self._at_most_ms and member not in self._joins}
+        return self._waited_for(now_ms, self._still_ms)
+
+    def may_stand_still(self, now_ms: int) -> dict[str, float]:
+        """The same, and members that have shown nothing for longer than a commit takes: the next ones will tell."""
+        return self._waited_for(now_ms, min(self._commit_ms, self._still_ms))
 
     def silent_ms(self, now_ms: int) -> dict[str, int]:
         """Members that process nothing of their backlog, and for how many ms they have not, however many these are."""
-        silent = ((member, now_ms - at) for member, at in self._last_ms.items())
-        return {member: ms for member, ms in silent if ms >= self._still_ms}
+        return {member: ms for member, ms in self._silent(now_ms) if ms >= self._still_ms}
+
+    def _waited_for(self, now_ms: int, least_ms: int) -> dict[str, float]:
+        silent = ((member, ms) for member, ms in self._silent(now_ms) if least_ms <= ms <= self._at_most_ms)
+        return {member: ms / 1000 for member, ms in silent if member not in self._joins}
+
+    def _silent(self, now_ms: int) -> Iterator[tuple[str, int]]:
+        return ((member, now_ms - at) for member, at in self._last_ms.items())

@@ -137,6 +137,8 @@ class GroupWatch(GroupKnowledge):
             elif still := self.activity.standing_still(now_ms):
                 waiting, names = True, ", ".join(f"{name} for {s:.0f} s" for name, s in still.items())
                 refused = Refusal(f"{_STILL}: {names}")
+            elif still := self.activity.may_stand_still(now_ms):
+                refused = Refusal(f"the next commit will show whether they go on: {', '.join(still)}", unsure=True)
         if refused is None:
             reason = "a rebalance would help" if self.settings.dry_run else "asking for a rebalance"
             return self._decision(watched, judged, capacities, Verdict(now_ms, True, reason, soon=soon))
