@@ -22,7 +22,8 @@ from kafka.net.selector import NetworkSelector
 
 from loadwise.assignor.clients.tls_refusals import tls_refusal
 
-_OF_SASL = (IllegalSaslStateError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError)
+REFUSALS = (IllegalSaslStateError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError)
+"""How a login by SASL is refused."""
 
 
 class TlsRefusedError(KafkaConnectionError):
@@ -62,6 +63,6 @@ def _data_before_end(receive: Callable[[], tuple[bytes, Any]]) -> tuple[bytes, A
 
 
 def _close(close: Callable[[Any], None], refusals: list[Exception], error: Exception | None = None) -> None:
-    if isinstance(error, _OF_SASL):
+    if isinstance(error, REFUSALS):
         refusals.append(error)
     close(error)

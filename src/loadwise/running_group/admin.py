@@ -10,6 +10,7 @@ from typing import Any
 
 from loadwise.assignor.clients.kafka_python.lag import Admin
 from loadwise.assignor.clients.kafka_python.logged_once import log_once
+from loadwise.assignor.clients.kafka_python.logins import REFUSALS, TlsRefusedError, client_that_tells
 from loadwise.running_group.errors import BadConnectionError, UnreadableGroupError
 
 # Importing the lag reader first names the extra if kafka-python is not installed.
@@ -61,15 +62,16 @@ def connected(
     failures = _Failures()
     log = logging.getLogger("kafka.net")
     log.addHandler(failures)
-    # A broker that refuses a login closes the connection after its answer. kafka-python reads only about half of these
-    # answers, so the reason takes some attempts, and its pauses would double up to half a minute.
-    timeouts = {
-        "request_timeout_ms": _TIMEOUT_MS, "bootstrap_timeout_ms": _TIMEOUT_MS, "reconnect_backoff_max_ms": 500,
-    }  # fmt: skip
+    timeouts = {"request_timeout_ms": _TIMEOUT_MS, "bootstrap_timeout_ms": _TIMEOUT_MS}
     try:
-        options = {"client_id": client_id, **timeouts, **(settings or {})}
+        options = {"client_id": client_id, "kafka_client": client_that_tells, **timeouts, **(settings or {})}
         admin = GroupAdmin(bootstrap_servers=bootstrap_servers, **options)
         log_once(admin._net._io_thread)  # later failures are raised
+    except (*REFUSALS, TlsRefusedError) as error:
+        raise UnreadableGroupError(
+            f"{bootstrap_servers} refuses the login ({error.args[0] if error.args else error}); see security.protocol,"
+            " sasl.* and ssl.* in --command-config"
+        ) from error
     except KafkaError as error:
         raise UnreadableGroupError(
             f"no Kafka answers at {bootstrap_servers} ({str(failures) or error}); see --bootstrap-servers, and"
