@@ -23,6 +23,8 @@ from loadwise.coordinator import Coordinator, ThreadedCoordinator
 from loadwise.coordinator.settings import BrokerSettings
 
 register_profiles()
+LONGEST_OF_A_SLICE_S = 600
+"""A test that may take longer is left to the whole long tier."""
 STARTED_S = time.monotonic()
 
 
@@ -70,7 +72,12 @@ def _is_played(scene: pytest.Item, seed: int) -> bool:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """pytest: of the long tier a slice, where only so many minutes are to be spent."""
     minutes = item.config.getoption("minutes")
-    if minutes is not None and time.monotonic() - STARTED_S > minutes * 60:
+    if minutes is None:
+        return
+    limit = item.get_closest_marker("timeout")
+    if limit is not None and limit.args[0] > LONGEST_OF_A_SLICE_S:
+        pytest.skip("soaks take longer than a slice")
+    if time.monotonic() - STARTED_S > minutes * 60:
         pytest.skip(f"the {minutes:g} minutes of this slice are over")
 
 
