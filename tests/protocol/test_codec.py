@@ -140,7 +140,9 @@ def is_refused_or_read_whole_where_it_was_tampered_with(
         return
     assert end <= len(good)
     again = b"".join(encoder(schema(name), version)(ours))
-    assert decoder(schema(name), version)(again, 0) == (ours, len(again))
+    read, end = decoder(schema(name), version)(again, 0)
+    # By what it is written as: a number that was tampered with may be NaN, which equals nothing.
+    assert (end, b"".join(encoder(schema(name), version)(read))) == (len(again), again)
 
 
 def is_refused_where_it_ends_early(name: str, version: int, good: bytes, data: st.DataObject) -> None:
