@@ -24,7 +24,6 @@ field is an error.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +41,7 @@ from loadwise.assignor.model import LARGEST, NO_GENERATION, Assignment, Assignor
 from loadwise.assignor.staging import stage
 from loadwise.assignor.strategy import Strategy, strategy
 from loadwise.assignor.subscription import read_user_data
+from loadwise.nearest import nearest
 from loadwise.protocol.errors import ProtocolError
 from loadwise.protocol.user_data import StickyUserData
 
@@ -265,8 +265,8 @@ def _known(given: dict[str, Any], names: Collection[str], where: str = "") -> No
     """Refuse unknown fields, so that a misspelt one is not treated as missing."""
     for name in given:
         if name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+            near = nearest(name, names)
+            hint = f"did you mean {near}?" if near else f"there are {', '.join(names)}"
             raise BadCaseError(f"{where}{_named(name)} is not a field; {hint}")
 
 

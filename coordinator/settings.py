@@ -10,7 +10,6 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
 from loadwise.coordinator.configs.broker_configs import broker_configs
@@ -25,6 +24,7 @@ from loadwise.coordinator.configs.transaction_limits import TransactionLimits
 from loadwise.coordinator.errors import BadAssignorError, BadSettingError
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
+from loadwise.nearest import nearest
 
 log = logging.getLogger("loadwise.coordinator")
 
@@ -253,8 +253,8 @@ def _check(name: str, word: str, text: str) -> None:
     """Raise `BadSettingError` for a name that no Kafka broker accepts."""
     definition = broker_configs().get(LISTENER.sub("", name, count=1))
     if definition is None:
-        near = get_close_matches(name, (*broker_configs(), *SECURITY_CONFIGS), n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        near = nearest(name, (*broker_configs(), *SECURITY_CONFIGS))
+        hint = f"; did you mean {near}?" if near else ""
         raise BadSettingError(f"Kafka has no setting {word}{hint}")
     problem = definition.refusal(text)
     if problem is not None:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
+from loadwise.nearest import nearest
 from loadwise.protocol.jaas import read_jaas
 from loadwise.spark_source.errors import OptionError, UnknownOptionError
 from loadwise.spark_source.options.settings import KNOWN, NAMES, NUMBERS
@@ -187,8 +187,8 @@ def _server(given: str) -> str:
 
 
 def _unknown(name: str) -> str:
-    near = get_close_matches(name, KNOWN, n=1)
-    hint = f"; did you mean kafka.{near[0]}?" if near else ""
+    near = nearest(name, KNOWN)
+    hint = f"; did you mean kafka.{near}?" if near else ""
     return f"this source's client (librdkafka) has no counterpart of this setting of the Java client{hint}"
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection
-from difflib import get_close_matches
 from typing import Any, TypeAlias, TypeVar
 
 from loadwise.assignor.model import TopicPartition
+from loadwise.nearest import nearest
 from loadwise.spark_source.errors import OptionError
 
 T = TypeVar("T")
@@ -143,5 +143,5 @@ def is_int(value: object) -> bool:
 def hint(name: str, known: Collection[str], more: str = "") -> str:
     """Return the end of a message about an unknown name: the nearest known one, or all of them."""
     spelling = {each.lower(): each for each in known}
-    near = get_close_matches(name.lower(), spelling, n=1)
-    return f"did you mean {spelling[near[0]]}?" if near else f"there are {', '.join(known)}{more}"
+    near = nearest(name.lower(), spelling)
+    return f"did you mean {spelling[near]}?" if near else f"there are {', '.join(known)}{more}"

@@ -6,7 +6,12 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the one of the names that is most like an unknown one; None if none is near."""
+    return next(iter(get_close_matches(name, list(names), n=1)), None)
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return `` (did you mean 'x'?)`` for the nearest of the names, or an empty text if none is near."""
-    near = get_close_matches(name, list(names), n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    near = nearest(name, names)
+    return "" if near is None else f" (did you mean {near!r}?)"

@@ -6,15 +6,17 @@ import argparse
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
 from typing import NoReturn, TypeVar
+
+from loadwise.nearest import nearest
 
 Name = TypeVar("Name", bound=str)
 
 
 def near(name: str, names: Iterable[str]) -> str:
     """The end of a refusal: the known name that is most like the unknown one, or nothing."""
-    return "".join(f"; did you mean {found}?" for found in get_close_matches(name, list(names), n=1))
+    found = nearest(name, names)
+    return "" if found is None else f"; did you mean {found}?"
 
 
 class Parser(argparse.ArgumentParser):

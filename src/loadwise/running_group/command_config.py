@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
+from loadwise.nearest import nearest
 from loadwise.protocol.jaas import read_jaas
 from loadwise.running_group.errors import BadConnectionError
 
@@ -61,8 +61,8 @@ def client_settings(text: str, name: str) -> dict[str, Any]:
             except ValueError:
                 raise BadConnectionError(f"{name}: {key} is {value!r}; expected a whole number") from None
         elif key not in _SPECIAL:
-            near = get_close_matches(key, (*_SAME, *_SPECIAL), n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted((*_SAME, *_SPECIAL)))}"
+            near = nearest(key, (*_SAME, *_SPECIAL))
+            hint = f"did you mean {near}?" if near else f"known are {', '.join(sorted((*_SAME, *_SPECIAL)))}"
             raise BadConnectionError(f"{name}: {key} is not supported; {hint}")
     for key, (ours, choices) in _CHOICES.items():
         if key in java:
