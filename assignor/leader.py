@@ -28,6 +28,7 @@ from loadwise.assignor.live.work import BusyTime
 from loadwise.assignor.load.lag import HISTORY_S, LagLoad, PartitionOffsets, lags
 from loadwise.assignor.load.source import LoadSnapshot
 from loadwise.assignor.model import LARGEST, RECORDS_PER_S, Assignment, Assignor, Floats, Member
+from loadwise.assignor.troubles import Troubles
 from loadwise.protocol.errors import MalformedBytesError
 from loadwise.protocol.live_notes import CommitNote, LeaderNotes, MemberNotes, Memory, checksum, is_note
 
@@ -106,7 +107,7 @@ class Leader:
         self._too_slow: frozenset[str] = frozenset()  # the members without a partition that were logged last
         self._noted: dict[tuple[str, int], str] = {}  # the commit metadata that was read last
         self._warnings = Warnings()
-        self._failing: set[str] = set()
+        self._troubles = Troubles()
         lag.interval_s = math.inf  # do not read until this member leads
         lag.listener = self._on_reading
         lag.prior_listener = self._on_prior
@@ -316,7 +317,7 @@ class Leader:
             except Exception as error:  # noqa: BLE001 (an algorithm may be anybody's, and the reading itself was good)
                 self._note_failure("The assignor", error)
                 return
-            self._failing.discard("The assignor")
+            self._troubles.over("The assignor")
             if decision is None:
                 return
             self.decision = decision
@@ -359,12 +360,11 @@ class Leader:
         except Exception as error:  # noqa: BLE001 (it is the user's, and called inside a join or a reading)
             self._note_failure("on_decision", error)
         else:
-            self._failing.discard("on_decision")
+            self._troubles.over("on_decision")
 
     def _note_failure(self, culprit: str, error: Exception) -> None:
         """Log the traceback of an exception if it is the culprit's first since it last worked."""
-        if culprit not in self._failing:
-            self._failing.add(culprit)
+        if self._troubles.begins(culprit):
             log.error("%s raised while watching the group's load; the group continues", culprit, exc_info=error)
 
     def _act(self, decision: Decision) -> None:

@@ -58,7 +58,7 @@ class Activity:
 
     def may_stand_still(self, now_ms: int) -> dict[str, float]:
         """The same, and members that have shown nothing for longer than a commit takes: the next ones will tell."""
-        return self._waited_for(now_ms, min(self._commit_ms, self._still_ms))
+        return self._waited_for(now_ms, self._commit_ms)
 
     def silent_ms(self, now_ms: int) -> dict[str, int]:
         """Members that process nothing of their backlog, and for how many ms they have not, however many these are."""

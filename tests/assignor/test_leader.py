@@ -396,7 +396,7 @@ def test_no_numbers_that_peers_tell_stop_the_leader(told):
     group.run([100.0] * PARTITIONS, 20)
     assert leader.explain() is not None
     assert leader.failures == 0
-    assert not leader.leader._failing
+    assert not leader.leader._troubles._lasting
     leader.subscription(["t"])  # what it tells the next leader can be written
 
 
