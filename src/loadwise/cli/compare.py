@@ -13,7 +13,7 @@ import loadwise
 from loadwise.assignor.algorithms import ALGORITHMS
 from loadwise.assignor.errors import BadGroupError, GroupTooLargeError, MissingClientError
 from loadwise.assignor.strategy import strategies
-from loadwise.cli.parser import Parser, at_least, one_of, whole_number
+from loadwise.cli.parser import Parser, add_command_config, at_least, one_of, whole_number
 from loadwise.cli.progress import bar, waiting
 from loadwise.cli.tables import show
 from loadwise.cli.text_files import read_text
@@ -106,13 +106,7 @@ def add_options(parser: Parser) -> None:
         help="with --group, where its members begin in a partition without a commit (auto.offset.reset): all of its"
         " records wait (earliest), or none (latest)",
     )
-    more.add_argument(
-        "--command-config",
-        type=Path,
-        metavar="FILE",
-        help="with --group: how to connect, in the properties file of Kafka's own tools"
-        " (security.protocol, sasl.*, ssl.*)",
-    )
+    add_command_config(more, "with --group: ")
     shown = parser.add_argument_group("what is shown")
     shown.add_argument(
         "--assignor",

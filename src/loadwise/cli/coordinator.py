@@ -52,7 +52,6 @@ def _run(options: argparse.Namespace) -> int:
             CoordinatorError,
             GroupLimits,
             HttpOptions,
-            NotLoopbackError,
         )
         from loadwise.coordinator.listeners import NAMES as LISTENER_SETTINGS
         from loadwise.coordinator.listeners import client_listener
@@ -104,9 +103,6 @@ def _run(options: argparse.Namespace) -> int:
             accept_data_loss=options.accept_data_loss,
         )
         run_loop(_serve(broker, http, shows_token=token is None))
-    except NotLoopbackError as problem:
-        sys.stderr.write(f"loadwise coordinator: {problem}\n".replace("allow_remote=True", "--allow-remote"))
-        return 2
     except (CoordinatorError, OSError) as problem:
         _fail(problem, 2 if isinstance(problem, ValueError) else 1)
     return 0
@@ -130,7 +126,7 @@ def _address_of(listener: Listener, *, allow_remote: bool) -> tuple[str, int]:
 
 
 def _fail(problem: Exception, status: int = 1) -> NoReturn:
-    sys.stderr.write(f"loadwise coordinator: {problem}\n")
+    sys.stderr.write(f"loadwise coordinator: {problem}\n".replace("allow_remote=True", "--allow-remote"))
     sys.exit(status)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadwise.assignor.errors import BadGroupError
-from loadwise.cli.parser import Parser, one_of, whole_number
+from loadwise.cli.parser import Parser, add_command_config, one_of, whole_number
 from loadwise.cli.progress import waiting
 from loadwise.cli.text_files import read_text
 from loadwise.installation import pip_install
@@ -76,12 +76,7 @@ def add_options(parser: Parser) -> None:
         default=20,
         help="how many keys of each partition and hour are kept by name",
     )
-    topics.add_argument(
-        "--command-config",
-        type=Path,
-        metavar="FILE",
-        help="how to connect, in the properties file of Kafka's own tools (security.protocol, sasl.*, ssl.*)",
-    )
+    add_command_config(topics)
     report = parser.add_argument_group("the report")
     report.add_argument(
         "--by",

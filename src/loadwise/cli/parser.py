@@ -6,6 +6,7 @@ import argparse
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from loadwise.nearest import nearest
@@ -73,6 +74,16 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
     def _get_help_string(self, action: argparse.Action) -> str | None:
         says_nothing = action.default is None or action.default is False or action.default == []
         return action.help if says_nothing else super()._get_help_string(action)
+
+
+def add_command_config(group: argparse._ArgumentGroup, when: str = "") -> None:
+    """Add the option for how to connect; ``when`` it counts."""
+    group.add_argument(
+        "--command-config",
+        type=Path,
+        metavar="FILE",
+        help=f"{when}how to connect, in the properties file of Kafka's own tools (security.protocol, sasl.*, ssl.*)",
+    )
 
 
 def one_of(names: Iterable[Name]) -> Callable[[str], Name]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from loadwise.assignor.algorithms import ALGORITHMS
 from loadwise.assignor.errors import MissingClientError
-from loadwise.cli.parser import Parser, at_least, one_of, whole_number
+from loadwise.cli.parser import Parser, add_command_config, at_least, one_of, whole_number
 from loadwise.cli.progress import waiting
 from loadwise.cli.text_files import read_text
 from loadwise.compare.situation import Uncommitted
@@ -61,12 +61,7 @@ def add_options(parser: Parser) -> None:
         default=Uncommitted.EARLIEST,
         help="where members begin in a partition without a commit, their auto.offset.reset: earliest or latest",
     )
-    where.add_argument(
-        "--command-config",
-        type=Path,
-        metavar="FILE",
-        help="how to connect, in the properties file of Kafka's own tools (security.protocol, sasl.*, ssl.*)",
-    )
+    add_command_config(where)
     pace = parser.add_argument_group("pace and output")
     pace.add_argument(
         "--interval",
