@@ -20,15 +20,7 @@ from loadwise.protocol.kafka_messages import AlterConfigsRequest, AlterConfigsRe
 def handle(call: Call[AlterConfigsRequest], cluster: Cluster) -> AlterConfigsResponse:
     """Replace the configs of each resource."""
     row = AlterConfigsResponse.AlterConfigsResourceResponse
-    responses = [
-        row(
-            error_code=error,
-            error_message=message,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        )
-        for resource, error, message in changed(cluster, call.body, _replaced, _no_loggers)
-    ]
+    responses = changed(cluster, call.body, row, _replaced, _no_loggers)
     return AlterConfigsResponse(version=call.version, throttle_time_ms=0, responses=responses)
 
 

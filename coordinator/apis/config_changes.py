@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from loadwise.coordinator.calls import Message
 from loadwise.coordinator.cluster.topics import is_topic_name, name_problem
@@ -55,17 +56,20 @@ Change = Callable[[Mapping[str, str], Definitions, Message], Mapping[str, str]]
 """Returns a resource's new configs from the current ones and the request; may raise both errors."""
 
 
+Row = TypeVar("Row")
+
 ChangeLoggers = Callable[[Message], None]
 """Changes loggers' levels; may raise both errors."""
 
 
 def changed(
-    cluster: Cluster, body: Message, change: Change, change_loggers: ChangeLoggers
-) -> list[tuple[Message, ErrorCode, str | None]]:
-    """Change each resource separately; return the resources with their results."""
+    cluster: Cluster, body: Message, row: Callable[..., Row], change: Change, change_loggers: ChangeLoggers
+) -> list[Row]:
+    """Change each resource separately; return a row of the response for each."""
     times = Counter((each.resource_type, each.resource_name) for each in body.resources)
-    results: list[tuple[Message, ErrorCode, str | None]] = []
+    rows = []
     for each in body.resources:
+        error, message = ErrorCode.NONE, None
         try:
             if times[each.resource_type, each.resource_name] > 1:
                 raise RefusedError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
@@ -74,14 +78,20 @@ def changed(
             else:
                 _change(cluster, each, change, validate_only=body.validate_only)
         except RefusedError as refused:
-            results.append((each, refused.error, refused.message))
+            error, message = refused.error, refused.message
         except BadConfigError as problem:
             has_code = each.resource_type in _TELLS_BAD_CONFIG
             error = ErrorCode.INVALID_CONFIG if has_code else ErrorCode.INVALID_REQUEST
-            results.append((each, error, str(problem)))
-        else:
-            results.append((each, ErrorCode.NONE, None))
-    return results
+            message = str(problem)
+        rows.append(
+            row(
+                error_code=error,
+                error_message=message,
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+            )
+        )
+    return rows
 
 
 def no_duplicates(names: Sequence[str]) -> None:

@@ -41,11 +41,16 @@ def handle(call: Call[DescribeGroupsRequest], cluster: Cluster) -> DescribeGroup
 
 
 def _repeated(group_id: str) -> Message:
+    message = f"Group {group_id} is named too often in one request."
+    return _without_members(group_id, ErrorCode.INVALID_REQUEST, message)
+
+
+def _without_members(group_id: str, error: ErrorCode, message: str | None, *, state: str = "") -> Message:
     return _Group(
-        error_code=ErrorCode.INVALID_REQUEST,
-        error_message=f"Group {group_id} is named too often in one request.",
+        error_code=error,
+        error_message=message,
         group_id=group_id,
-        group_state="",
+        group_state=state,
         protocol_type="",
         protocol_data="",
         members=[],
@@ -55,29 +60,13 @@ def _repeated(group_id: str) -> Message:
 
 def _describe(call: Call[DescribeGroupsRequest], cluster: Cluster, group_id: str) -> Message:
     if not cluster.coordinates(call, group_id):
-        return _Group(
-            error_code=ErrorCode.NOT_COORDINATOR,
-            error_message=None,
-            group_id=group_id,
-            group_state="",
-            protocol_type="",
-            protocol_data="",
-            members=[],
-            authorized_operations=None,
-        )
+        return _without_members(group_id, ErrorCode.NOT_COORDINATOR, None)
     group = cluster.groups.classic(group_id)
     if group is None:
-        is_named = call.version >= _NAMES_MISSING_GROUPS
-        return _Group(
-            error_code=ErrorCode.GROUP_ID_NOT_FOUND if is_named else ErrorCode.NONE,
-            error_message=_missing(cluster, group_id) if is_named else None,
-            group_id=group_id,
-            group_state=GroupState.DEAD.value,
-            protocol_type="",
-            protocol_data="",
-            members=[],
-            authorized_operations=None,
-        )
+        error, message = ErrorCode.NONE, None
+        if call.version >= _NAMES_MISSING_GROUPS:
+            error, message = ErrorCode.GROUP_ID_NOT_FOUND, _missing(cluster, group_id)
+        return _without_members(group_id, error, message, state=GroupState.DEAD.value)
     # Only a stable group returns subscriptions and protocol, because they may change before that.
     protocol = group.protocol_name if group.state is GroupState.STABLE else None
     members = [

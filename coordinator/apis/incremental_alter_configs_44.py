@@ -33,15 +33,7 @@ class _Operation(IntEnum):
 def handle(call: Call[IncrementalAlterConfigsRequest], cluster: Cluster) -> IncrementalAlterConfigsResponse:
     """Change the configs of each resource."""
     row = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
-    responses = [
-        row(
-            error_code=error,
-            error_message=message,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        )
-        for resource, error, message in changed(cluster, call.body, _operated, partial(_set_levels, call))
-    ]
+    responses = changed(cluster, call.body, row, _operated, partial(_set_levels, call))
     return IncrementalAlterConfigsResponse(version=call.version, throttle_time_ms=0, responses=responses)
 
 
