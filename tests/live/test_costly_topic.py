@@ -51,6 +51,11 @@ def busiest_share(group):
     return max(comes) / (sum(comes) / len(comes))
 
 
+def even(group):
+    """Whether three members own all partitions, and the busiest little more than the mean."""
+    return group.settled(3) and busiest_share(group) <= 1.15
+
+
 def learn(broker, clients, assignor):
     """Two members learn it. When a third joins, the work is even: by records the busiest would have 1.25 of the mean.
 
@@ -65,12 +70,12 @@ def learn(broker, clients, assignor):
         learned_s = time.monotonic() - began
         # What waits in a partition counts too, and nobody would know how much of it had come by then.
         group.wait_until(lambda: group.settled(2) and waiting_s(group) <= 1, why="catching up")
-        third = group.join(clients[2], speed=SPEED)
-        # In the first round of a cooperative rebalance it has nothing yet.
-        group.wait_until(lambda: group.settled(3) and third.owned, why="joining of the third")
-        share = busiest_share(group)
-        told = f"learned after {learned_s:.0f} s, busiest member over the mean: {share:.3f}"
-        assert share <= 1.15, told
+        asked = group.load_rebalances()
+        group.join(clients[2], speed=SPEED)
+        # A cooperative member that joins again before it has given partitions up gives them up one round later.
+        group.wait_until(lambda: even(group), why="an even share with the third")
+        assert group.load_rebalances() == asked, "no rebalance for the load is needed"
+        told = f"learned after {learned_s:.0f} s, busiest member over the mean: {busiest_share(group):.3f}"
         group.wait_until(lambda: waiting_s(group) <= 1, why="going on")
         return told
 
@@ -89,17 +94,16 @@ def shift(broker, clients, assignor):
         costly = range(len(CHEAP), len(CHEAP) + len(MANY))
         unlucky = max(group.alive, key=lambda member: len(set(member.owned) & set(costly)))
         hot = sorted(set(unlucky.owned) & set(costly))[:2]
-        began, generation = time.monotonic(), group.generation
+        began, asked = time.monotonic(), group.load_rebalances()
         group.arrivals.rates = CHEAP + [sum(MANY) / len(hot) if number in hot else 0.0 for number in costly]
         group.wait_until(lambda: not set(hot) <= set(unlucky.owned) and group.settled(3), MINUTE_S, why="relief")
         acted = time.monotonic()
         left_s = MINUTE_S - (acted - began)
-        group.wait_until(lambda: waiting_s(group) <= 1, left_s, why="a lag below a second of traffic")
-        even_s, rebalances, share = time.monotonic() - began, group.generation - generation, busiest_share(group)
+        group.wait_until(lambda: even(group) and waiting_s(group) <= 1, left_s, why="an even share and little lag")
+        even_s, rebalances = time.monotonic() - began, group.load_rebalances() - asked
         told = f"acted after {acted - began:.0f} s, less than a second of traffic waits after {even_s:.0f} s"
-        told += f", {rebalances} rebalances, busiest member over the mean: {share:.3f}"
-        assert rebalances <= (3 if assignor == "weighted" else 4), told
-        assert share <= 1.15, told
+        told += f", {rebalances} rebalances asked for, busiest member over the mean: {busiest_share(group):.3f}"
+        assert rebalances <= (3 if assignor == "weighted" else 2), told
         return told
 
 
