@@ -18,7 +18,7 @@ from loadwise.coordinator.calls import (
     GroupRequest,
     HangUp,
     LastAnswer,
-    Message,
+    Later,
     NoAnswer,
     Outcome,
     Response,
@@ -179,6 +179,7 @@ def after(rest: Call, outcome: Outcome, change: Callable[[Response], Response]) 
     if isinstance(outcome, DelayedFetch):
         answer = outcome.respond
         return outcome._replace(respond=lambda: change(answer()))
+    assert not isinstance(outcome, Later), "guards of items do not guard APIs that answer later"
     return change(outcome)
 
 
@@ -196,7 +197,7 @@ def with_body(call: Call, changes: Mapping[str, Any]) -> Call:
 def topics(operation: Operation, field: str = "name", by_id_from: int | None = None) -> Check:
     """Return a check of topics in this field, by id from version ``by_id_from`` on."""
 
-    def check(call: Call, cluster: Cluster, access: Access, item: Message) -> ErrorCode:
+    def check(call: Call, cluster: Cluster, access: Access, item: Any) -> ErrorCode:
         name = getattr(item, field)
         if by_id_from is not None and call.version >= by_id_from:
             found = cluster.topics.get_by_id(item.topic_id)
@@ -229,7 +230,7 @@ _NAMED = {2: ResourceType.TOPIC, 32: ResourceType.GROUP}
 def configs(operation: Operation) -> Check:
     """Return a check of resources with configs."""
 
-    def check(_: Call, __: Cluster, access: Access, item: Message) -> ErrorCode:
+    def check(_: Call, __: Cluster, access: Access, item: Any) -> ErrorCode:
         resource_type = _NAMED.get(item.resource_type, ResourceType.CLUSTER)
         name = CLUSTER_NAME if resource_type is ResourceType.CLUSTER else item.resource_name
         return allowed(access, operation, resource_type, name)

@@ -11,26 +11,24 @@ from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.groups.events import Event, Token
 from loadwise.coordinator.logins import Login
 from loadwise.protocol.messages import Request
+from loadwise.protocol.structs import Struct
 
 if TYPE_CHECKING:  # it has no default before Python 3.13
     from typing_extensions import TypeVar
 
-    Body = TypeVar("Body", default=Any)
+    Body_co = TypeVar("Body_co", covariant=True, default=Any)
 else:
     from typing import TypeVar
 
-    Body = TypeVar("Body")
-
-Message: TypeAlias = Any
-"""A request or response of any API. `loadwise.protocol.kafka_messages` has the types of each."""
+    Body_co = TypeVar("Body_co", covariant=True)
 
 
 ANONYMOUS = "User:ANONYMOUS"
 """The principal of a client without a login."""
 
 
-class Call(NamedTuple, Generic[Body]):
-    """One request, and the token of its pending answer. ``Body`` is the class of the request."""
+class Call(NamedTuple, Generic[Body_co]):
+    """One request, and the token of its pending answer. ``Body_co`` is the class of the request."""
 
     token: Token
     request: Request
@@ -46,9 +44,9 @@ class Call(NamedTuple, Generic[Body]):
     """Whether it is a part of a larger request; see ``large_requests.py``."""
 
     @property
-    def body(self) -> Body:
+    def body(self) -> Body_co:
         """Return the request."""
-        body: Body = self.request.body
+        body: Body_co = self.request.body
         return body
 
     @property
@@ -61,10 +59,6 @@ class Call(NamedTuple, Generic[Body]):
     def version(self) -> int:
         """Return the version of the request and its response."""
         return self.request.version
-
-    def response(self, **fields: Any) -> Message:
-        """Return a response to this call, in its version; omitted fields have their defaults."""
-        return self.request.api.response(version=self.request.version, **fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +84,11 @@ class HangUp:
 class LastAnswer:
     """A response after which the connection is closed, so that a client learns why its login failed."""
 
-    response: Message
+    response: Struct
     reason: str
 
 
-Response: TypeAlias = Message | EncodedBody | NoAnswer | HangUp | LastAnswer
+Response: TypeAlias = Struct | EncodedBody | NoAnswer | HangUp | LastAnswer
 """The final result of a request."""
 
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from loadwise.coordinator.calls import Answer, Call, HangUp, LastAnswer, Message, NoAnswer, Response
+from loadwise.coordinator.calls import Answer, Call, HangUp, LastAnswer, NoAnswer, Response
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, TOO_MANY_AT_ONCE
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.refusals import refusal, rows_inward
@@ -26,16 +26,19 @@ from loadwise.protocol.cutting import Cut, Cutter, Joiner, Path, cutter
 from loadwise.protocol.decoding import AT_ONCE
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError, TooManyElementsError
+from loadwise.protocol.kafka_messages import CreatePartitionsRequest, CreateTopicsRequest
 from loadwise.protocol.messages import Api, Request, decode_request, request_header, unreadable
+from loadwise.protocol.structs import Struct
 
 
 class Joined(NamedTuple):
     """A response with its encoded body in pieces."""
 
-    response: Message
+    response: Struct
     pieces: list[bytes]
 
 
+_Topic = TypeVar("_Topic", CreateTopicsRequest.CreatableTopic, CreatePartitionsRequest.CreatePartitionsTopic)
 _Slices: TypeAlias = Iterator[tuple[bytes, Path]]
 
 
@@ -46,7 +49,7 @@ class _Repeated(set[str]):
         super().__init__()
         self._refused: set[str] = set()
 
-    def refused_once(self, topics: list[Message]) -> list[Message]:
+    def refused_once(self, topics: Sequence[_Topic]) -> list[_Topic]:
         """Return a slice's topics. The first slice with a repeated one has it twice, the others do not have it."""
         result = []
         for topic in topics:
@@ -84,7 +87,7 @@ class LargeRequests:
         new_token: Callable[[], Token],
         few_elements: int,
         most_elements: Callable[[], int],
-        new_partitions: Callable[[int], Callable[[Message], int] | None],
+        new_partitions: Callable[[int], Callable[[Any], int] | None],
         max_bytes: int,
     ) -> None:
         self._apis = apis
@@ -196,7 +199,7 @@ class LargeRequests:
                 response = await self._answered(one, answer)
             if _ends(response):
                 return response
-            if not isinstance(response, NoAnswer):
+            if isinstance(response, Struct):
                 await self._join(joiner, response, path)
         return response if isinstance(response, NoAnswer) else Joined(*joiner.finish())
 
@@ -229,6 +232,7 @@ class LargeRequests:
                 asked.popleft()
                 if _ends(response):
                     return response
+                assert isinstance(response, Struct)
                 await self._join(joiner, response, path)
             return None
 
@@ -256,7 +260,7 @@ class LargeRequests:
                 self._drop(one.token)
         return Joined(*joiner.finish()) if last is None else last
 
-    async def _join(self, joiner: Joiner, response: Message, path: Path) -> None:
+    async def _join(self, joiner: Joiner, response: Struct, path: Path) -> None:
         async with self._turn:
             joiner.add(response, path)
             if sum(each.size_bytes for each in self._joiners) > self._max_bytes:

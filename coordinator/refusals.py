@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from loadwise.coordinator.calls import Call, Message, NoAnswer
+from loadwise.coordinator.calls import Call, NoAnswer
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.schemas import StructSchema
-from loadwise.protocol.structs import struct_class
+from loadwise.protocol.structs import Struct, struct_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ _UNKNOWN: Mapping[str, Any] = {
 _NULLABLE_PROTOCOL = 7
 
 
-def refusal(call: Call, error: ErrorCode, message: str | None = None, *, tells_why: bool = True) -> Message | NoAnswer:
+def refusal(call: Call, error: ErrorCode, message: str | None = None, *, tells_why: bool = True) -> Struct | NoAnswer:
     """Return the response to a call that fails with this error; ``message`` is for people."""
     api, body = call.request.api, call.body
     if api.name == "Produce" and body.acks == 0:
@@ -178,7 +178,8 @@ def refusal(call: Call, error: ErrorCode, message: str | None = None, *, tells_w
         fields["producer_epoch"] = -1
     if api.name == "JoinGroup":
         fields["protocol_name"] = None if call.version >= _NULLABLE_PROTOCOL else ""
-    return api.response(version=call.version, **fields)
+    response: Struct = api.response(version=call.version, **fields)
+    return response
 
 
 def rows_inward(api: str, version: int) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
@@ -206,7 +207,7 @@ def rows_of(call: Call) -> tuple[str, str]:
     return rows.request, rows.response
 
 
-def refused_rows(call: Call, items: Iterable[Any], error: ErrorCode, message: str | None) -> list[Message]:
+def refused_rows(call: Call, items: Iterable[Any], error: ErrorCode, message: str | None) -> list[Struct]:
     """Return the results of some items of a call's request, which fail with this error."""
     rows = _item_rows(call)
     return _items(call.request.api.response.schema, items, rows, call.version, _Why(error, message))
@@ -229,7 +230,7 @@ def _rows_in_errors(api: str, version: int) -> _Rows | None:
     return next((rows for versions, rows in _ROWS.get(api, ()) if version in versions), None)
 
 
-def _items(schema: StructSchema, items: Iterable[Any], rows: _Rows, version: int, why: _Why) -> list[Message]:
+def _items(schema: StructSchema, items: Iterable[Any], rows: _Rows, version: int, why: _Why) -> list[Struct]:
     row = schema.fields[rows.response].struct
     assert row is not None, f"{rows.response} of {schema.name} is no array of structs"
     answers = []

@@ -20,7 +20,7 @@ from loadwise.coordinator.calls import (
     HangUp,
     LastAnswer,
     Later,
-    Message,
+    NoAnswer,
     Outcome,
     Response,
 )
@@ -101,7 +101,7 @@ class Router:
             answers.append(Answer(call, outcome))
         return answers + self._answers()
 
-    def new_partitions(self, key: int) -> Callable[[Message], int] | None:
+    def new_partitions(self, key: int) -> Callable[[Any], int] | None:
         """Return the function that counts the partitions that a request of an API would create; None for most."""
         count = self.services[key].new_partitions
         return None if count is None else partial(count, self.cluster)
@@ -185,7 +185,8 @@ class Router:
                 return HangUp(f"{api} came after the session had expired: the client must log in again")
             reason = f"{api} came before the login was complete"
             if call.login.stage is Stage.TOKENS:
-                return LastAnswer(refusal(call, ErrorCode.ILLEGAL_SASL_STATE), reason)
+                answer = refusal(call, ErrorCode.ILLEGAL_SASL_STATE)
+                return HangUp(reason) if isinstance(answer, NoAnswer) else LastAnswer(answer, reason)
             return HangUp(reason)
         enabled = self.cluster.settings.rebalance_protocols
         if enabled != REBALANCE_PROTOCOLS:

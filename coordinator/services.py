@@ -13,8 +13,8 @@ from functools import cached_property
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
+from typing import Any
 
-from loadwise.coordinator.calls import Message
 from loadwise.coordinator.features import folders
 from loadwise.coordinator.kafka_cluster import Cluster, Guard, Handler
 from loadwise.protocol.messages import Api
@@ -49,7 +49,7 @@ class Service:
         return guard
 
     @cached_property
-    def new_partitions(self) -> Callable[[Cluster, Message], int] | None:
+    def new_partitions(self) -> Callable[[Cluster, Any], int] | None:
         """Returns how many partitions a request would create; all slices of a large request count together."""
         return getattr(self._module, "new_partitions", None)
 

@@ -9,28 +9,31 @@ from collections.abc import Mapping
 
 from loadwise.coordinator.access import configs, per_item
 from loadwise.coordinator.apis.config_changes import RefusedError, changed, no_duplicates, no_nulls
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.configs.definitions import Definitions
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import AlterConfigsRequest, AlterConfigsResponse
 
+_Resource = AlterConfigsRequest.AlterConfigsResource
+
 
 def handle(call: Call[AlterConfigsRequest], cluster: Cluster) -> AlterConfigsResponse:
     """Replace the configs of each resource."""
     row = AlterConfigsResponse.AlterConfigsResourceResponse
-    responses = changed(cluster, call.body, row, _replaced, _no_loggers)
+    body = call.body
+    responses = changed(cluster, body.resources, row, _replaced, _no_loggers, validate_only=body.validate_only)
     return AlterConfigsResponse(version=call.version, throttle_time_ms=0, responses=responses)
 
 
-def _replaced(_: Mapping[str, str], __: Definitions, resource: Message) -> Mapping[str, str]:
+def _replaced(_: Mapping[str, str], __: Definitions, resource: _Resource) -> Mapping[str, str]:
     no_duplicates([each.name for each in resource.configs])
     no_nulls([each.name for each in resource.configs if each.value is None])
-    return {each.name: each.value for each in resource.configs}
+    return {each.name: each.value for each in resource.configs if each.value is not None}
 
 
-def _no_loggers(_: Message) -> None:
+def _no_loggers(_: _Resource) -> None:
     message = "AlterConfigs is deprecated and does not support the resource type BROKER_LOGGER."
     raise RefusedError(ErrorCode.INVALID_REQUEST, message)
 

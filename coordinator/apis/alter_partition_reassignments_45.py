@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from loadwise.coordinator import leadership
 from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
 
 _MAY_FORBID = 1
+_Asked = AlterPartitionReassignmentsRequest.ReassignableTopic.ReassignablePartition
 _Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 
 
@@ -43,7 +44,7 @@ def handle(call: Call[AlterPartitionReassignmentsRequest], cluster: Cluster) -> 
 
 
 def _reassigned(
-    call: Call[AlterPartitionReassignmentsRequest], cluster: Cluster, name: str, asked: Message
+    call: Call[AlterPartitionReassignmentsRequest], cluster: Cluster, name: str, asked: _Asked
 ) -> tuple[ErrorCode, str | None]:
     partition = cluster.topics.partition(name, asked.partition_index)
     if partition is None:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
-from loadwise.coordinator.calls import Message
 from loadwise.coordinator.cluster.topics import is_topic_name, name_problem
 from loadwise.coordinator.configs.definitions import BadConfigError, Definitions
 from loadwise.coordinator.configs.group_bounds import check_bounds
@@ -31,6 +30,7 @@ from loadwise.coordinator.configs.topic_configs import (
 )
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import AlterConfigsRequest, IncrementalAlterConfigsRequest
 
 _DEFINITIONS: Mapping[int, Definitions] = {
     ResourceType.TOPIC: TOPIC_CONFIGS,
@@ -52,23 +52,36 @@ class RefusedError(Exception):
     message: str
 
 
-Change = Callable[[Mapping[str, str], Definitions, Message], Mapping[str, str]]
+_Resource = TypeVar(
+    "_Resource", AlterConfigsRequest.AlterConfigsResource, IncrementalAlterConfigsRequest.AlterConfigsResource
+)
+Change: TypeAlias = Callable[[Mapping[str, str], Definitions, _Resource], Mapping[str, str]]
 """Returns a resource's new configs from the current ones and the request; may raise both errors."""
+Row_co = TypeVar("Row_co", covariant=True)
 
 
-Row = TypeVar("Row")
-
-ChangeLoggers = Callable[[Message], None]
-"""Changes loggers' levels; may raise both errors."""
+class _Rows(Protocol[Row_co]):
+    def __call__(
+        self, *, error_code: int, error_message: str | None, resource_type: int, resource_name: str
+    ) -> Row_co: ...
 
 
 def changed(
-    cluster: Cluster, body: Message, row: Callable[..., Row], change: Change, change_loggers: ChangeLoggers
-) -> list[Row]:
-    """Change each resource separately; return a row of the response for each."""
-    times = Counter((each.resource_type, each.resource_name) for each in body.resources)
+    cluster: Cluster,
+    resources: Sequence[_Resource],
+    row: _Rows[Row_co],
+    change: Change[_Resource],
+    change_loggers: Callable[[_Resource], None],
+    *,
+    validate_only: bool,
+) -> list[Row_co]:
+    """Change each resource separately; return a row of the response for each.
+
+    ``change_loggers`` changes loggers' levels, and may raise both errors.
+    """
+    times = Counter((each.resource_type, each.resource_name) for each in resources)
     rows = []
-    for each in body.resources:
+    for each in resources:
         error, message = ErrorCode.NONE, None
         try:
             if times[each.resource_type, each.resource_name] > 1:
@@ -76,7 +89,7 @@ def changed(
             if each.resource_type == ResourceType.BROKER_LOGGER:
                 change_loggers(each)
             else:
-                _change(cluster, each, change, validate_only=body.validate_only)
+                _change(cluster, each, change, validate_only=validate_only)
         except RefusedError as refused:
             error, message = refused.error, refused.message
         except BadConfigError as problem:
@@ -106,7 +119,7 @@ def no_nulls(nulls: Sequence[str]) -> None:
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
 
 
-def _change(cluster: Cluster, resource: Message, change: Change, *, validate_only: bool) -> None:
+def _change(cluster: Cluster, resource: _Resource, change: Change[_Resource], *, validate_only: bool) -> None:
     name = resource.resource_name
     definitions = _DEFINITIONS.get(resource.resource_type)
     if definitions is None:
@@ -133,7 +146,7 @@ def _change(cluster: Cluster, resource: Message, change: Change, *, validate_onl
         cluster.configs_changed()
 
 
-def _change_topic(cluster: Cluster, resource: Message, change: Change, *, validate_only: bool) -> None:
+def _change_topic(cluster: Cluster, resource: _Resource, change: Change[_Resource], *, validate_only: bool) -> None:
     name = resource.resource_name
     if not name:
         raise RefusedError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
@@ -149,7 +162,7 @@ def _change_topic(cluster: Cluster, resource: Message, change: Change, *, valida
         cluster.configs_changed()
 
 
-def _check_broker(cluster: Cluster, resource: Message) -> None:
+def _check_broker(cluster: Cluster, resource: _Resource) -> None:
     name = resource.resource_name
     if name != OF_ALL_BROKERS and name not in {str(node.id) for node in cluster.brokers.nodes}:
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"there is no broker {name!r}")

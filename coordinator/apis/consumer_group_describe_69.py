@@ -8,12 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-from loadwise.coordinator.apis.group_descriptions import (
-    assigned_topics,
-    described_with_rights,
-    guarding,
-)
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.apis.group_descriptions import DESCRIBES_GROUPS, described_with_rights
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -25,14 +21,15 @@ _Member = _Group.Member
 _CLASSIC, _CONSUMER = 0, 1
 
 
-def handle(call: Call[ConsumerGroupDescribeRequest], cluster: Cluster) -> Message:
+def handle(call: Call[ConsumerGroupDescribeRequest], cluster: Cluster) -> ConsumerGroupDescribeResponse:
     """Describe each group separately; a classic one is not found."""
-    return described_with_rights(
-        call, cluster, _Group, kind="consumer", find=cluster.groups.consumer, describe=_describe
+    groups = described_with_rights(
+        call, cluster, _Group, kind="consumer", find=cluster.groups.consumer, describe=_describe, topics=_topics
     )
+    return ConsumerGroupDescribeResponse(version=call.version, throttle_time_ms=0, groups=groups)
 
 
-def _describe(cluster: Cluster, group: ConsumerGroup) -> Message:
+def _describe(cluster: Cluster, group: ConsumerGroup) -> _Group:
     state = group.hard_state
     return _Group(
         error_code=ErrorCode.NONE,
@@ -46,7 +43,7 @@ def _describe(cluster: Cluster, group: ConsumerGroup) -> Message:
     )
 
 
-def _member(cluster: Cluster, group: ConsumerGroup, member: ConsumerMember) -> Message:
+def _member(cluster: Cluster, group: ConsumerGroup, member: ConsumerMember) -> _Member:
     subscription = member.subscription
     return _Member(
         member_id=member.member_id,
@@ -63,7 +60,7 @@ def _member(cluster: Cluster, group: ConsumerGroup, member: ConsumerMember) -> M
     )
 
 
-def _assignment(cluster: Cluster, partitions: Mapping[UUID, Iterable[int]]) -> Message:
+def _assignment(cluster: Cluster, partitions: Mapping[UUID, Iterable[int]]) -> _Member.Assignment:
     row = _Member.Assignment.TopicPartitions
     rows = []
     for topic_id, numbers in partitions.items():
@@ -73,4 +70,10 @@ def _assignment(cluster: Cluster, partitions: Mapping[UUID, Iterable[int]]) -> M
     return _Member.Assignment(topic_partitions=rows)
 
 
-guard = guarding(_Group, assigned_topics(lambda member: (member.assignment, member.target_assignment)))
+def _topics(group: _Group) -> Iterable[str]:
+    for member in group.members:
+        for each in (*member.assignment.topic_partitions, *member.target_assignment.topic_partitions):
+            yield each.topic_name
+
+
+guard = DESCRIBES_GROUPS

@@ -8,8 +8,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from loadwise.coordinator.access import describable_topics
-from loadwise.coordinator.apis.member_heartbeats import GUARD, answered
-from loadwise.coordinator.calls import Call, GroupRequest, Message
+from loadwise.coordinator.apis.member_heartbeats import GUARD, blank
+from loadwise.coordinator.calls import Call, GroupRequest
 from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply
 from loadwise.coordinator.groups.events import ConsumerHeartbeat
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -22,7 +22,9 @@ NO_TOPIC = UUID(int=0)
 _JOIN, _LEAVE, _LEAVE_FOR_NOW = 0, -1, -2
 
 
-def handle(call: Call[ConsumerGroupHeartbeatRequest], cluster: Cluster) -> Message | GroupRequest:
+def handle(
+    call: Call[ConsumerGroupHeartbeatRequest], cluster: Cluster
+) -> ConsumerGroupHeartbeatResponse | GroupRequest:
     """Check what does not depend on the group, then pass the event to it."""
     body = call.body
     problem = _problem(call)
@@ -59,14 +61,14 @@ def _problem(call: Call[ConsumerGroupHeartbeatRequest]) -> str | None:
     body = call.body
     epoch = body.member_epoch
     needs_id = call.version >= _OWN_MEMBER_IDS or epoch > 0 or epoch == _LEAVE
-    if needs_id and not body.member_id.strip():
-        return "MemberId can't be empty."
-    if not body.group_id.strip():
-        return "GroupId can't be empty."
-    if body.instance_id is not None and not body.instance_id.strip():
-        return "InstanceId can't be empty."
-    if body.rack_id is not None and not body.rack_id.strip():
-        return "RackId can't be empty."
+    ids = {
+        "MemberId": body.member_id if needs_id else None,
+        "GroupId": body.group_id,
+        "InstanceId": body.instance_id,
+        "RackId": body.rack_id,
+    }
+    if problem := blank(ids):
+        return problem
     if epoch == _JOIN:
         if body.rebalance_timeout_ms == -1:
             return "RebalanceTimeoutMs must be provided in first request."
@@ -81,8 +83,24 @@ def _problem(call: Call[ConsumerGroupHeartbeatRequest]) -> str | None:
     return None
 
 
-def _response(call: Call[ConsumerGroupHeartbeatRequest], reply: ConsumerHeartbeatReply) -> Message:
-    return answered(call, reply, reply.assigned, _Assignment)
+def _response(
+    call: Call[ConsumerGroupHeartbeatRequest], reply: ConsumerHeartbeatReply
+) -> ConsumerGroupHeartbeatResponse:
+    assignment = None
+    if reply.assigned is not None:
+        row = _Assignment.TopicPartitions
+        topics = [row(topic_id=topic_id, partitions=sorted(numbers)) for topic_id, numbers in reply.assigned.items()]
+        assignment = _Assignment(topic_partitions=topics)
+    return ConsumerGroupHeartbeatResponse(
+        version=call.version,
+        throttle_time_ms=0,
+        error_code=reply.error,
+        error_message=reply.message,
+        member_id=reply.member_id,
+        member_epoch=reply.epoch,
+        heartbeat_interval_ms=reply.heartbeat_interval_ms,
+        assignment=assignment,
+    )
 
 
 guard = GUARD

@@ -7,15 +7,16 @@ DescribeDelegationToken (41, v1 to v3).
 from __future__ import annotations
 
 from loadwise.coordinator.access import open_to_all
-from loadwise.coordinator.calls import ANONYMOUS, Call, Message
+from loadwise.coordinator.calls import ANONYMOUS, Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.structs import Struct
 
 _TIMES = {"issue_timestamp_ms", "expiry_timestamp_ms", "max_timestamp_ms"}
 _NEVER_MS = -1
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call, cluster: Cluster) -> Struct:
     """Return the error, in the names of the client's principal; one without a login gets another error."""
     error, time_ms = ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, 0
     if call.principal == ANONYMOUS:
@@ -28,8 +29,10 @@ def handle(call: Call, cluster: Cluster) -> Message:
         "token_requester_principal_name": name,
         **dict.fromkeys(_TIMES, time_ms),
     }
-    fields = call.request.api.response.schema.fields
-    return call.response(error_code=error, **{field: each for field, each in values.items() if field in fields})
+    row = call.request.api.response
+    known = {field: each for field, each in values.items() if field in row.schema.fields}
+    response: Struct = row(version=call.version, error_code=error, **known)
+    return response
 
 
 guard = open_to_all

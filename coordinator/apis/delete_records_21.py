@@ -6,7 +6,7 @@ v1 throttled after the response; v2 flexible.
 from __future__ import annotations
 
 from loadwise.coordinator.access import per_item, topics
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
@@ -15,6 +15,7 @@ from loadwise.protocol.kafka_messages import DeleteRecordsRequest, DeleteRecords
 
 _UP_TO_THE_END = -1
 _NONE = -1
+_Asked = DeleteRecordsRequest.DeleteRecordsTopic.DeleteRecordsPartition
 _Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
 
 
@@ -27,7 +28,9 @@ def handle(call: Call[DeleteRecordsRequest], cluster: Cluster) -> DeleteRecordsR
     return DeleteRecordsResponse(version=call.version, throttle_time_ms=0, topics=topics)
 
 
-def _deleted(call: Call[DeleteRecordsRequest], cluster: Cluster, topic: str, asked: Message) -> Message:
+def _deleted(
+    call: Call[DeleteRecordsRequest], cluster: Cluster, topic: str, asked: _Asked
+) -> _Topic.DeleteRecordsPartitionResult:
     partition = cluster.topics.partition(topic, asked.partition_index)
     error, low_watermark = ErrorCode.NONE, _NONE
     if partition is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from loadwise.coordinator.access import configs, per_item
 from loadwise.coordinator.apis.config_rows import Row, broker_rows, logger_rows, other_broker, resource_rows, topic_rows
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.topics import is_topic_name, name_problem
 from loadwise.coordinator.configs.resources import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, ResourceType
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -19,6 +19,7 @@ from loadwise.protocol.kafka_messages import DescribeConfigsRequest, DescribeCon
 
 _MOST_ROWS = 100_000
 """Maximum configs in a response, because a small request could ask for millions."""
+_Resource = DescribeConfigsRequest.DescribeConfigsResource
 _Result = DescribeConfigsResponse.DescribeConfigsResult
 _Config = _Result.DescribeConfigsResourceResult
 
@@ -34,7 +35,7 @@ def handle(call: Call[DescribeConfigsRequest], cluster: Cluster) -> DescribeConf
     return DescribeConfigsResponse(version=call.version, throttle_time_ms=0, results=results)
 
 
-def _too_many(resource: Message) -> Message:
+def _too_many(resource: _Resource) -> _Result:
     return _Result(
         error_code=ErrorCode.INVALID_REQUEST,
         error_message=f"a response can contain {_MOST_ROWS:,} configs: ask for fewer resources at once",
@@ -44,7 +45,7 @@ def _too_many(resource: Message) -> Message:
     )
 
 
-def _describe(call: Call[DescribeConfigsRequest], cluster: Cluster, resource: Message) -> Message:
+def _describe(call: Call[DescribeConfigsRequest], cluster: Cluster, resource: _Resource) -> _Result:
     error, message = ErrorCode.NONE, None
     rows: list[Row] = []
     name = resource.resource_name
@@ -89,7 +90,7 @@ def _describe(call: Call[DescribeConfigsRequest], cluster: Cluster, resource: Me
     )
 
 
-def _row(call: Call[DescribeConfigsRequest], row: Row) -> Message:
+def _row(call: Call[DescribeConfigsRequest], row: Row) -> _Config:
     synonym = _Config.DescribeConfigsSynonym
     return _Config(
         name=row.name,

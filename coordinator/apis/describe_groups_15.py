@@ -6,12 +6,11 @@ which had the state Dead and no error before. Consumer groups are not found here
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import Access, names, per_item
-from loadwise.coordinator.apis.group_descriptions import described
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.access import Access
+from loadwise.coordinator.apis.group_descriptions import DESCRIBES_GROUPS, described, tell_operations
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.groups.classic.states import GroupState
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeGroupsRequest, DescribeGroupsResponse
 
@@ -33,19 +32,16 @@ def handle(call: Call[DescribeGroupsRequest], cluster: Cluster) -> DescribeGroup
         max_members=cluster.settings.groups.max_members,
     )
     if call.version >= _OPERATIONS and call.body.include_authorized_operations:
-        access = Access(call, cluster)
-        for group in groups:
-            if group.error_code is ErrorCode.NONE:
-                group.authorized_operations = access.operations(ResourceType.GROUP, group.group_id)
+        tell_operations(groups, Access(call, cluster))
     return DescribeGroupsResponse(version=call.version, throttle_time_ms=0, groups=groups)
 
 
-def _repeated(group_id: str) -> Message:
+def _repeated(group_id: str) -> _Group:
     message = f"Group {group_id} is named too often in one request."
     return _without_members(group_id, ErrorCode.INVALID_REQUEST, message)
 
 
-def _without_members(group_id: str, error: ErrorCode, message: str | None, *, state: str = "") -> Message:
+def _without_members(group_id: str, error: ErrorCode, message: str | None, *, state: str = "") -> _Group:
     return _Group(
         error_code=error,
         error_message=message,
@@ -58,7 +54,7 @@ def _without_members(group_id: str, error: ErrorCode, message: str | None, *, st
     )
 
 
-def _describe(call: Call[DescribeGroupsRequest], cluster: Cluster, group_id: str) -> Message:
+def _describe(call: Call[DescribeGroupsRequest], cluster: Cluster, group_id: str) -> _Group:
     if not cluster.coordinates(call, group_id):
         return _without_members(group_id, ErrorCode.NOT_COORDINATOR, None)
     group = cluster.groups.classic(group_id)
@@ -97,4 +93,4 @@ def _missing(cluster: Cluster, group_id: str) -> str:
     return f"Group {group_id} not found." if not is_there else f"Group {group_id} is not a classic group."
 
 
-guard = per_item(names(Operation.DESCRIBE, ResourceType.GROUP))
+guard = DESCRIBES_GROUPS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadwise.coordinator.access import per_item, topics
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.replication import NO_EPOCH
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -31,7 +31,7 @@ def handle(call: Call[DescribeProducersRequest], cluster: Cluster) -> DescribePr
     return DescribeProducersResponse(version=call.version, throttle_time_ms=0, topics=topics)
 
 
-def _described(call: Call[DescribeProducersRequest], cluster: Cluster, topic: str, number: int) -> Message:
+def _described(call: Call[DescribeProducersRequest], cluster: Cluster, topic: str, number: int) -> _Partition:
     partition = cluster.topics.partition(topic, number)
     error = ErrorCode.NONE
     if partition is None:
@@ -42,7 +42,7 @@ def _described(call: Call[DescribeProducersRequest], cluster: Cluster, topic: st
     return _Partition(partition_index=number, error_code=error, error_message=None, active_producers=producers)
 
 
-def _active(log: PartitionLog) -> list[Message]:
+def _active(log: PartitionLog) -> list[_Partition.ProducerState]:
     return [
         _Partition.ProducerState(
             producer_id=producer_id,

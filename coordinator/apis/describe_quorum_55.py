@@ -7,7 +7,7 @@ log here, so its end is the number of changes of the topics.
 from __future__ import annotations
 
 from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
@@ -37,7 +37,7 @@ def handle(call: Call[DescribeQuorumRequest], cluster: Cluster) -> DescribeQuoru
     )
 
 
-def _described(cluster: Cluster, topic: str, number: int) -> Message:
+def _described(cluster: Cluster, topic: str, number: int) -> _Partition:
     if (topic, number) != (_METADATA, 0):
         return _Partition(
             partition_index=number,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadwise.coordinator.access import Access, open_to_all
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.cluster.topics import is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -35,7 +35,7 @@ def handle(call: Call[DescribeTopicPartitionsRequest], cluster: Cluster) -> Desc
     if body.cursor is not None:
         first_name, first_partition = body.cursor.topic_name, body.cursor.partition_index
     left = max(min(body.response_partition_limit, _MOST), 1)
-    topics: list[Message] = []
+    topics: list[_Topic] = []
     cursor = None
     for name in asked:
         if name < first_name:
@@ -56,7 +56,7 @@ def handle(call: Call[DescribeTopicPartitionsRequest], cluster: Cluster) -> Desc
     return DescribeTopicPartitionsResponse(version=call.version, throttle_time_ms=0, topics=topics, next_cursor=cursor)
 
 
-def _described(cluster: Cluster, name: str, start: int, limit: int) -> tuple[Message, int, int]:
+def _described(cluster: Cluster, name: str, start: int, limit: int) -> tuple[_Topic, int, int]:
     """Return a topic's row, its number of partitions, and the topic's."""
     topic = cluster.topics.get(name)
     if topic is None:
@@ -86,7 +86,7 @@ def _described(cluster: Cluster, name: str, start: int, limit: int) -> tuple[Mes
     return row, len(partitions), len(topic.partitions)
 
 
-def _refused(name: str, error: ErrorCode) -> Message:
+def _refused(name: str, error: ErrorCode) -> _Topic:
     return _Topic(
         error_code=error,
         name=name,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from loadwise.coordinator import leadership
 from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
@@ -39,7 +39,7 @@ def handle(call: Call[ElectLeadersRequest], cluster: Cluster) -> ElectLeadersRes
     )
 
 
-def _elected(cluster: Cluster, name: str, number: int, *, is_preferred: bool) -> Message:
+def _elected(cluster: Cluster, name: str, number: int, *, is_preferred: bool) -> _Topic.PartitionResult:
     error, message = ErrorCode.NONE, None
     partition = cluster.topics.partition(name, number)
     if partition is None:

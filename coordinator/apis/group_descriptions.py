@@ -6,31 +6,73 @@ rights.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence, Set
+from typing import Any, Protocol, TypeVar
 
-from loadwise.coordinator.access import Access, after, allowed, item_by_item, names
-from loadwise.coordinator.calls import Call, Message, Outcome
-from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.access import Access, describable_topics, names, per_item
+from loadwise.coordinator.calls import Call
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 
 _Group = TypeVar("_Group")
 
 
+class _Row(Protocol):
+    error_code: int
+    group_id: str
+    authorized_operations: Set[int] | None
+
+    @property
+    def members(self) -> Sequence[Any]: ...
+
+
+R = TypeVar("R", bound=_Row)
+R_co = TypeVar("R_co", bound=_Row, covariant=True)
+
+
+class _Rows(Protocol[R_co]):
+    def __call__(
+        self,
+        *,
+        error_code: int,
+        error_message: str | None,
+        group_id: str,
+        group_state: str,
+        group_epoch: int,
+        assignment_epoch: int,
+        members: Sequence[Any],
+    ) -> R_co: ...
+
+
+class _Request(Protocol):
+    @property
+    def group_ids(self) -> Sequence[str]: ...
+
+    @property
+    def include_authorized_operations(self) -> bool: ...
+
+
+def tell_operations(rows: Iterable[_Row], access: Access) -> None:
+    """Put the client's rights into the rows of the groups that were found."""
+    for row in rows:
+        if row.error_code is ErrorCode.NONE:
+            row.authorized_operations = access.operations(ResourceType.GROUP, row.group_id)
+
+
 def described(
     group_ids: Iterable[str],
-    describe: Callable[[str], Message],
-    refuse: Callable[[str], Message],
+    describe: Callable[[str], R],
+    refuse: Callable[[str], R],
     *,
     max_members: int,
-) -> list[Message]:
+) -> list[R]:
     """Return a row for each id, and describe each group once.
 
     Beyond ``max_members`` in all rows together, ids get an error, so that a small request cannot ask for gigabytes.
     That is enough for all members once.
     """
-    known: dict[str, Message] = {}
+    known: dict[str, R] = {}
     rows = []
     members_left = max_members
     for group_id in group_ids:
@@ -43,25 +85,32 @@ def described(
 
 
 def described_with_rights(
-    call: Call,
+    call: Call[_Request],
     cluster: Cluster,
-    group_row: Any,
+    group_row: _Rows[R],
     *,
     kind: str,
     find: Callable[[str], _Group | None],
-    describe: Callable[[Cluster, _Group], Message],
-) -> Message:
+    describe: Callable[[Cluster, _Group], R],
+    topics: Callable[[R], Iterable[str]],
+    hidden: str = "The group has described topic(s) that the client is not authorized to describe.",
+) -> list[R]:
     """Describe each group separately, with the client's rights if requested.
 
     ``find`` returns the group of an id if it has this ``kind`` (such as ``share``). ``describe`` builds its row of the
-    class ``group_row``. Groups that are named again get an error once the rows exceed the maximum number of members.
+    class ``group_row``. If the client may not describe all ``topics`` of a row, it gets the error ``hidden`` instead.
+    Groups that are named again get an error once the rows exceed the maximum number of members.
     """
+    may_describe = describable_topics(call, cluster)
 
-    def row(group_id: str) -> Message:
+    def row(group_id: str) -> R:
         group = find(group_id)
         if group is None or not cluster.coordinates(call, group_id):
             return _not_found(call, cluster, group_row, group_id, kind)
-        return describe(cluster, group)
+        found = describe(cluster, group)
+        if may_describe is None or all(map(may_describe, set(topics(found)))):
+            return found
+        return refused(group_row, group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, hidden)
 
     groups = described(
         call.body.group_ids,
@@ -72,14 +121,11 @@ def described_with_rights(
         max_members=cluster.settings.groups.max_members,
     )
     if call.body.include_authorized_operations:
-        access = Access(call, cluster)
-        for group in groups:
-            if group.error_code is ErrorCode.NONE:
-                group.authorized_operations = access.operations(ResourceType.GROUP, group.group_id)
-    return call.response(throttle_time_ms=0, groups=groups)
+        tell_operations(groups, Access(call, cluster))
+    return groups
 
 
-def refused(group_row: Any, group_id: str, error: ErrorCode, message: str | None) -> Message:
+def refused(group_row: _Rows[R], group_id: str, error: ErrorCode, message: str | None) -> R:
     """Return the row of a group with an error; ``group_row`` is its class."""
     return group_row(
         error_code=error,
@@ -92,7 +138,7 @@ def refused(group_row: Any, group_id: str, error: ErrorCode, message: str | None
     )
 
 
-def _not_found(call: Call, cluster: Cluster, group_row: Any, group_id: str, kind: str) -> Message:
+def _not_found(call: Call, cluster: Cluster, group_row: _Rows[R], group_id: str, kind: str) -> R:
     """Return the row of a missing group, or of one of another kind."""
     if not group_id:
         return refused(group_row, group_id, ErrorCode.INVALID_GROUP_ID, None)
@@ -103,37 +149,5 @@ def _not_found(call: Call, cluster: Cluster, group_row: Any, group_id: str, kind
     return refused(group_row, group_id, ErrorCode.GROUP_ID_NOT_FOUND, message)
 
 
-def assigned_topics(assignments: Callable[[Message], Iterable[Message]]) -> Callable[[Message], Iterable[str]]:
-    """Return a function for the topics in a group's row; ``assignments`` gets them from a member's row."""
-
-    def topics(group: Message) -> Iterable[str]:
-        rows = (assignment for member in group.members for assignment in assignments(member))
-        return (each.topic_name for row in rows for each in row.topic_partitions)
-
-    return topics
-
-
-def guarding(
-    group_row: Any,
-    topics: Callable[[Message], Iterable[str]],
-    message: str = "The group has described topic(s) that the client is not authorized to describe.",
-) -> Callable[[Call, Cluster, Handler], Outcome]:
-    """Return a guard that hides groups with topics that the client may not describe.
-
-    ``topics`` returns the topics of a group's row, and ``message`` is the error's message.
-    """
-    is_described = names(Operation.DESCRIBE, ResourceType.GROUP)
-
-    def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
-        access = Access(call, cluster)
-
-        def checked(response: Message) -> Message:
-            for index, group in enumerate(response.groups):
-                if any(allowed(access, Operation.DESCRIBE, ResourceType.TOPIC, name) for name in set(topics(group))):
-                    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-                    response.groups[index] = refused(group_row, group.group_id, error, message)
-            return response
-
-        return item_by_item(is_described, call, cluster, lambda rest, _: after(rest, handle(rest, cluster), checked))
-
-    return guard
+DESCRIBES_GROUPS = per_item(names(Operation.DESCRIBE, ResourceType.GROUP))
+"""Guards the APIs that describe groups."""

@@ -12,13 +12,15 @@ from functools import partial
 from loadwise.coordinator.access import configs, per_item
 from loadwise.coordinator.apis.config_changes import RefusedError, changed, no_duplicates, no_nulls
 from loadwise.coordinator.apis.config_rows import other_broker
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.configs.definitions import BadConfigError, Definitions, items
 from loadwise.coordinator.configs.loggers import ROOT, check_level, check_logger, set_level
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+
+_Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
 
 
 class _Operation(IntEnum):
@@ -33,18 +35,22 @@ class _Operation(IntEnum):
 def handle(call: Call[IncrementalAlterConfigsRequest], cluster: Cluster) -> IncrementalAlterConfigsResponse:
     """Change the configs of each resource."""
     row = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
-    responses = changed(cluster, call.body, row, _operated, partial(_set_levels, call))
+    body = call.body
+    responses = changed(
+        cluster, body.resources, row, _operated, partial(_set_levels, call), validate_only=body.validate_only
+    )
     return IncrementalAlterConfigsResponse(version=call.version, throttle_time_ms=0, responses=responses)
 
 
-def _operated(configs: Mapping[str, str], definitions: Definitions, resource: Message) -> Mapping[str, str]:
+def _operated(configs: Mapping[str, str], definitions: Definitions, resource: _Resource) -> Mapping[str, str]:
     no_duplicates([each.name for each in resource.configs])
     no_nulls([e.name for e in resource.configs if e.value is None and e.config_operation != _Operation.DELETE])
     after = dict(configs)
     for each in resource.configs:
+        value = each.value or ""
         match each.config_operation:
             case _Operation.SET:
-                after[each.name] = each.value
+                after[each.name] = value
             case _Operation.DELETE:
                 after.pop(each.name, None)
             case _Operation.APPEND | _Operation.SUBTRACT:
@@ -52,7 +58,7 @@ def _operated(configs: Mapping[str, str], definitions: Definitions, resource: Me
                     verb = _Operation(each.config_operation).name
                     raise BadConfigError(f"Can't {verb} to key {each.name} because its type is not LIST.")
                 now = items(after.get(each.name, definitions.by_name[each.name].default))
-                asked = items(each.value)
+                asked = items(value)
                 if each.config_operation == _Operation.APPEND:
                     result = [*now, *(item for item in asked if item not in now)]
                 else:
@@ -63,7 +69,7 @@ def _operated(configs: Mapping[str, str], definitions: Definitions, resource: Me
     return after
 
 
-def _set_levels(call: Call[IncrementalAlterConfigsRequest], resource: Message) -> None:
+def _set_levels(call: Call[IncrementalAlterConfigsRequest], resource: _Resource) -> None:
     problem = other_broker(call, resource.resource_name)
     if problem is not None:
         raise RefusedError(ErrorCode.INVALID_REQUEST, problem)

@@ -7,7 +7,7 @@ KIP-939) is not served. Transactions have a module of their own, which replaces 
 from __future__ import annotations
 
 from loadwise.coordinator.access import Access, refused
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call, Outcome
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
@@ -38,7 +38,7 @@ def handle(call: Call[InitProducerIdRequest], cluster: Cluster) -> InitProducerI
     )
 
 
-def guard(call: Call[InitProducerIdRequest], cluster: Cluster, handle: Handler) -> Message:
+def guard(call: Call[InitProducerIdRequest], cluster: Cluster, handle: Handler) -> Outcome:
     """Allow idempotent writes to clients that may write to any topic (KIP-679)."""
     access = Access(call, cluster)
     if access.may(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER) or access.may_some(

@@ -6,7 +6,7 @@ v1 throttle time; v3 flexible; v4 filter by state (KIP-518); v5 filter by type (
 from __future__ import annotations
 
 from loadwise.coordinator.access import Access
-from loadwise.coordinator.calls import Call, Message, Outcome
+from loadwise.coordinator.calls import Call, Outcome
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
@@ -37,7 +37,8 @@ def handle(call: Call[ListGroupsRequest], cluster: Cluster) -> ListGroupsRespons
 
 def guard(call: Call[ListGroupsRequest], cluster: Cluster, handle: Handler) -> Outcome:
     access = Access(call, cluster)
-    response: Message = handle(call, cluster)
+    response = handle(call, cluster)
+    assert isinstance(response, ListGroupsResponse)
     if not access.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         response.groups = [
             each for each in response.groups if access.may(Operation.DESCRIBE, ResourceType.GROUP, each.group_id)

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol, TypeVar
 
-from loadwise.coordinator.calls import Message
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.kafka_cluster import Cluster
 
+R_co = TypeVar("R_co", covariant=True)
 
-def current_leader(row: Message, partition: ReplicatedPartition) -> Message:
+
+class _Leaders(Protocol[R_co]):
+    def __call__(self, *, leader_id: int, leader_epoch: int) -> R_co: ...
+
+
+class _Nodes(Protocol[R_co]):
+    def __call__(self, *, node_id: int, host: str, port: int, rack: str | None) -> R_co: ...
+
+
+def current_leader(row: _Leaders[R_co], partition: ReplicatedPartition) -> R_co:
     """Return the leader and its epoch, as a ``LeaderIdAndEpoch`` of the response."""
     return row(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
 
 
-def node_endpoints(row: Message, cluster: Cluster, partitions: Iterable[ReplicatedPartition]) -> list[Message]:
+def node_endpoints(row: _Nodes[R_co], cluster: Cluster, partitions: Iterable[ReplicatedPartition]) -> list[R_co]:
     """Return the brokers that lead these partitions, as ``NodeEndpoint`` rows, each once."""
     leaders = sorted({partition.leader for partition in partitions})
     nodes = [node for node in map(cluster.brokers.node, leaders) if node is not None]

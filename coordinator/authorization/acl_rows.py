@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from loadwise.coordinator.authorization.acls import AclFilter, PatternType, Permission
-from loadwise.coordinator.calls import Message
-from loadwise.coordinator.rights import Operation, ResourceType
+from typing import TypeAlias
 
+from loadwise.coordinator.authorization.acls import AclFilter, PatternType, Permission
+from loadwise.coordinator.rights import Operation, ResourceType
+from loadwise.protocol.kafka_messages import DeleteAclsRequest, DescribeAclsRequest
+
+_Filter: TypeAlias = DescribeAclsRequest | DeleteAclsRequest.DeleteAclsFilter
 NO_AUTHORIZER = "No Authorizer is configured."
 """Why there are no ACLs."""
 
 
-def filter_of(asked: Message) -> AclFilter:
+def filter_of(asked: _Filter) -> AclFilter:
     """Return the filter of a request; unknown numbers become UNKNOWN."""
     return AclFilter(
         ResourceType(asked.resource_type_filter),
@@ -23,6 +26,6 @@ def filter_of(asked: Message) -> AclFilter:
     )
 
 
-def has_unknown(asked: Message) -> bool:
+def has_unknown(asked: _Filter) -> bool:
     """Return whether a filter contains UNKNOWN's number, which Kafka treats as malformed."""
     return 0 in (asked.resource_type_filter, asked.pattern_type_filter, asked.operation, asked.permission_type)

@@ -9,7 +9,7 @@ from loadwise.coordinator.access import of_cluster
 from loadwise.coordinator.authorization.acl_rows import NO_AUTHORIZER
 from loadwise.coordinator.authorization.acls import Acl, PatternType, Permission
 from loadwise.coordinator.authorization.feature import ClusterAcls
-from loadwise.coordinator.calls import Call, HangUp, Message
+from loadwise.coordinator.calls import Call, HangUp
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
@@ -42,7 +42,7 @@ def handle(call: Call[CreateAclsRequest], cluster: Cluster) -> CreateAclsRespons
     )
 
 
-def _numbers(creation: Message) -> tuple[int, ...]:
+def _numbers(creation: CreateAclsRequest.AclCreation) -> tuple[int, ...]:
     return (
         creation.resource_type, creation.resource_pattern_type, creation.operation, creation.permission_type
     )  # fmt: skip
@@ -54,7 +54,7 @@ def _is_for_filters(acl: Acl) -> bool:
     return not words.isdisjoint({"ANY", "MATCH"})
 
 
-def _created(cluster: Cluster, acl: Acl) -> Message:
+def _created(cluster: Cluster, acl: Acl) -> _Result:
     authorizer = ClusterAcls.of(cluster).authorizer
     if authorizer is None:
         return _Result(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from loadwise.coordinator.calls import Message, Response
+from loadwise.coordinator.calls import Response
 from loadwise.protocol.batches import HEADER_BYTES, read_header
 
 
@@ -19,7 +20,7 @@ def corrupt(response: Response) -> None:
         row.records = _with_bad_checksums(row.records)
 
 
-def _rows(response: Response) -> Iterator[Message]:
+def _rows(response: Response) -> Iterator[Any]:
     for topic in getattr(response, "responses", None) or ():
         for row in getattr(topic, "partitions", None) or ():
             if getattr(row, "records", None):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 from uuid import UUID
 
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.faults.rules import Subject
 
 _GROUP_KEYS = 0
@@ -22,7 +23,7 @@ def subject_of(call: Call, topic_name: Callable[[UUID], str | None]) -> Subject:
     )
 
 
-def _groups(body: Message) -> Iterator[str]:
+def _groups(body: Any) -> Iterator[str]:
     yield from _texts(body, "group_id")
     for name in ("groups", "groups_names", "group_ids"):
         for each in getattr(body, name, None) or ():
@@ -32,14 +33,14 @@ def _groups(body: Message) -> Iterator[str]:
         yield from body.coordinator_keys
 
 
-def _members(body: Message) -> Iterator[str]:
+def _members(body: Any) -> Iterator[str]:
     of_members = getattr(body, "members", None) or ()
     of_groups = (each for each in getattr(body, "groups", None) or () if not isinstance(each, str))
     for each in (body, *of_members, *of_groups):
         yield from _texts(each, "member_id", "group_instance_id", "instance_id")
 
 
-def _topics(body: Message, topic_name: Callable[[UUID], str | None]) -> Iterator[str]:
+def _topics(body: Any, topic_name: Callable[[UUID], str | None]) -> Iterator[str]:
     lists = [getattr(body, name, None) for name in ("topics", "topic_data", "topic_names")]
     lists += [getattr(each, "topics", None) for each in getattr(body, "groups", None) or ()]
     for topics in lists:
@@ -54,7 +55,7 @@ def _topics(body: Message, topic_name: Callable[[UUID], str | None]) -> Iterator
                 yield name
 
 
-def _texts(struct: Message, *names: str) -> Iterator[str]:
+def _texts(struct: Any, *names: str) -> Iterator[str]:
     for name in names:
         text = getattr(struct, name, None)
         if text:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.coordinator.security.alter_user_scram_credentials_51 import SCRAM_TYPES
@@ -25,7 +25,7 @@ def handle(call: Call[DescribeUserScramCredentialsRequest], cluster: Cluster) ->
     )
 
 
-def _result(cluster: Cluster, name: str, times: int) -> Message:
+def _result(cluster: Cluster, name: str, times: int) -> _Result:
     infos = [
         _Result.CredentialInfo(mechanism=SCRAM_TYPES[mechanism], iterations=iterations)
         for mechanism, iterations in ClusterLogins.of(cluster).users.scram_iterations(name).items()

@@ -6,7 +6,7 @@ v1 the session's lifetime, after which the client must log in again (KIP-368); v
 from __future__ import annotations
 
 from loadwise.coordinator.access import open_to_all
-from loadwise.coordinator.calls import Call, HangUp, LastAnswer, Response
+from loadwise.coordinator.calls import Call, HangUp, LastAnswer
 from loadwise.coordinator.errors import LoginRefusedError, UnansweredLoginError
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.logins import Stage
@@ -15,7 +15,7 @@ from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import SaslAuthenticateRequest, SaslAuthenticateResponse
 
 
-def handle(call: Call[SaslAuthenticateRequest], cluster: Cluster) -> Response:
+def handle(call: Call[SaslAuthenticateRequest], cluster: Cluster) -> SaslAuthenticateResponse | HangUp | LastAnswer:
     """Handle one step; a failed login gets its error, then the connection closes."""
     login = login_of(call)
     if login is None or login.stage is Stage.DONE:

@@ -7,7 +7,7 @@ ILLEGAL_SASL_STATE if it need not log in, or did within the last second.
 from __future__ import annotations
 
 from loadwise.coordinator.access import open_to_all
-from loadwise.coordinator.calls import Call, HangUp, LastAnswer, Response
+from loadwise.coordinator.calls import Call, HangUp, LastAnswer
 from loadwise.coordinator.errors import LoginRefusedError, UnansweredLoginError
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.security.feature import login_of
@@ -15,7 +15,7 @@ from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import SaslHandshakeRequest, SaslHandshakeResponse
 
 
-def handle(call: Call[SaslHandshakeRequest], cluster: Cluster) -> Response:
+def handle(call: Call[SaslHandshakeRequest], cluster: Cluster) -> SaslHandshakeResponse | HangUp | LastAnswer:
     """Start a login; an unsupported mechanism gets the list of mechanisms, then the connection closes."""
     login = login_of(call)
     if login is None or not login.may_begin(cluster.now_ms):

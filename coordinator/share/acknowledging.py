@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias, TypeVar
 
 from loadwise.coordinator.access import Access
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
@@ -14,12 +15,25 @@ from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.service import ShareKey
 from loadwise.coordinator.share.sessions import NO_TOPIC, SessionKey, TopicPartition
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import (
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    ShareFetchRequest,
+    ShareFetchResponse,
+)
+
+_Call: TypeAlias = Call[ShareFetchRequest] | Call[ShareAcknowledgeRequest]
+_Batch: TypeAlias = (
+    ShareFetchRequest.FetchTopic.FetchPartition.AcknowledgementBatch
+    | ShareAcknowledgeRequest.AcknowledgeTopic.AcknowledgePartition.AcknowledgementBatch
+)
+_Response = TypeVar("_Response", ShareFetchResponse, ShareAcknowledgeResponse)
 
 _RENEW = 2
 _MAX_MEMBER_ID = 36
 
 
-def request_problem(call: Call) -> str | None:
+def request_problem(call: _Call) -> str | None:
     """Return what is wrong with the request; None if it is valid."""
     body = call.body
     if not body.member_id or len(body.member_id) > _MAX_MEMBER_ID:
@@ -29,9 +43,10 @@ def request_problem(call: Call) -> str | None:
     return None
 
 
-def refused(call: Call, error: ErrorCode, message: str | None) -> Message:
+def refused(response: type[_Response], call: _Call, error: ErrorCode, message: str | None) -> _Response:
     """Return the response to a request that had no effect."""
-    return call.response(
+    return response(
+        version=call.version,
         throttle_time_ms=0,
         error_code=error,
         error_message=message,
@@ -41,12 +56,15 @@ def refused(call: Call, error: ErrorCode, message: str | None) -> Message:
     )
 
 
-def session_key(call: Call) -> SessionKey:
-    """Return the session of a request."""
-    return SessionKey(call.node_id, call.body.group_id, call.body.member_id)
+def session_key(call: _Call) -> SessionKey:
+    """Return the session of a valid request."""
+    group_id, member_id = call.body.group_id, call.body.member_id
+    assert group_id is not None
+    assert member_id is not None
+    return SessionKey(call.node_id, group_id, member_id)
 
 
-def told(call: Call) -> dict[TopicPartition, list[Message]]:
+def told(call: _Call) -> dict[TopicPartition, Sequence[_Batch]]:
     """Return the member's acknowledgements by partition, without empty ones."""
     return {
         (topic.topic_id or NO_TOPIC, each.partition_index): each.acknowledgement_batches
@@ -70,12 +88,13 @@ def led_here(call: Call, cluster: Cluster, where: TopicPartition) -> ReplicatedP
     return partition if partition.leader == call.node_id else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def acknowledge(call: Call, cluster: Cluster, where: TopicPartition, batches: Sequence[Message]) -> Refusal | None:
+def acknowledge(call: _Call, cluster: Cluster, where: TopicPartition, batches: Sequence[_Batch]) -> Refusal | None:
     """Apply a member's acknowledgements in a partition; return why they fail."""
     found = led_here(call, cluster, where)
     if isinstance(found, ErrorCode):
         return Refusal(found, found.name)
-    key = ShareKey(call.body.group_id, *where)
+    asking = session_key(call)
+    key = ShareKey(asking.group_id, *where)
     limits = ShareGroups.of(cluster).limits(key.group_id)
     renews = call.version >= _RENEW and call.body.is_renew_ack and limits.renews_locks
     most = AcknowledgeType.RENEW if renews else AcknowledgeType.REJECT
@@ -84,10 +103,10 @@ def acknowledge(call: Call, cluster: Cluster, where: TopicPartition, batches: Se
         if problem is not None:
             return Refusal(ErrorCode.INVALID_REQUEST, problem)
         acknowledgements.append(Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types))
-    return ShareGroups.of(cluster).shares.acknowledge(key, call.body.member_id, acknowledgements, cluster.now_ms)
+    return ShareGroups.of(cluster).shares.acknowledge(key, asking.member_id, acknowledgements, cluster.now_ms)
 
 
-def _checked(batches: Sequence[Message], most: AcknowledgeType) -> Iterator[tuple[str | None, Message]]:
+def _checked(batches: Sequence[_Batch], most: AcknowledgeType) -> Iterator[tuple[str | None, _Batch]]:
     """Return each batch with its error. Mirrors ``KafkaApis.validateAcknowledgementBatches``."""
     last = -1
     for batch in batches:

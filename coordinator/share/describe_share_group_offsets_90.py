@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from loadwise.coordinator.access import Access, allowed, open_to_all
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.share.feature import ShareGroups
@@ -11,6 +13,7 @@ from loadwise.coordinator.share.records import NO_START_OFFSET
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse
 
+_Asked = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
 _Group = DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
 _Topic = _Group.DescribeShareGroupOffsetsResponseTopic
 _Partition = _Topic.DescribeShareGroupOffsetsResponsePartition
@@ -47,17 +50,17 @@ def handle(call: Call[DescribeShareGroupOffsetsRequest], cluster: Cluster) -> De
     return DescribeShareGroupOffsetsResponse(version=call.version, throttle_time_ms=0, groups=rows)
 
 
-def _describe(call: Call[DescribeShareGroupOffsetsRequest], cluster: Cluster, asked: Message) -> Message:
+def _describe(call: Call[DescribeShareGroupOffsetsRequest], cluster: Cluster, asked: _Asked) -> _Group:
     group = ShareGroups.of(cluster).shares.group(asked.group_id)
     access = Access(call, cluster)
     error = allowed(access, Operation.DESCRIBE, ResourceType.GROUP, asked.group_id)
-    topics: list[Message] = []
+    topics: list[_Topic] = []
     if error is not ErrorCode.NONE:
         pass
     elif not cluster.coordinates(call, asked.group_id):
         error = ErrorCode.NOT_COORDINATOR
     else:
-        known: dict[str, list[int]] = {}
+        known: dict[str, Sequence[int]] = {}
         for topic_id in sorted(group.hard_state.known_topics) if group is not None else ():
             topic = cluster.topics.get_by_id(topic_id)
             if (
@@ -74,7 +77,7 @@ def _describe(call: Call[DescribeShareGroupOffsetsRequest], cluster: Cluster, as
     return _Group(group_id=asked.group_id, topics=topics, error_code=error, error_message=None)
 
 
-def _topic(cluster: Cluster, group_id: str, name: str, numbers: list[int], error: ErrorCode) -> Message:
+def _topic(cluster: Cluster, group_id: str, name: str, numbers: Sequence[int], error: ErrorCode) -> _Topic:
     topic = cluster.topics.get(name) if error is ErrorCode.NONE else None  # a forbidden topic is not described
     rows = []
     for number in numbers:

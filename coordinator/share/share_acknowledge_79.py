@@ -9,7 +9,7 @@ from uuid import UUID
 
 from loadwise.coordinator.access import OF_GROUP_MEMBERS
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.share.acknowledging import acknowledge, refused, request_problem, session_key, told
 from loadwise.coordinator.share.feature import ShareGroups
@@ -21,11 +21,11 @@ _Topic = ShareAcknowledgeResponse.ShareAcknowledgeTopicResponse
 _Partition = _Topic.PartitionData
 
 
-def handle(call: Call[ShareAcknowledgeRequest], cluster: Cluster) -> Message:
+def handle(call: Call[ShareAcknowledgeRequest], cluster: Cluster) -> ShareAcknowledgeResponse:
     """Apply each partition's acknowledgements; the end of a session releases the other records."""
     problem = request_problem(call)
     if problem is not None:
-        return refused(call, ErrorCode.INVALID_REQUEST, problem)
+        return refused(ShareAcknowledgeResponse, call, ErrorCode.INVALID_REQUEST, problem)
     key, epoch = session_key(call), call.body.share_session_epoch
     sessions = ShareGroups.of(cluster).shares.sessions
     if epoch == INITIAL_EPOCH:
@@ -35,8 +35,8 @@ def handle(call: Call[ShareAcknowledgeRequest], cluster: Cluster) -> Message:
     else:
         error = sessions.go_on(key, epoch)
     if error is not ErrorCode.NONE:
-        return refused(call, error, None)
-    rows: dict[UUID, list[Message]] = {}
+        return refused(ShareAcknowledgeResponse, call, error, None)
+    rows: dict[UUID, list[_Partition]] = {}
     moved = []
     for where, batches in told(call).items():
         refusal = acknowledge(call, cluster, where, batches)

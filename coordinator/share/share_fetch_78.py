@@ -13,7 +13,7 @@ from uuid import UUID
 
 from loadwise.coordinator.access import OF_GROUP_MEMBERS
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
-from loadwise.coordinator.calls import Call, Later, Message
+from loadwise.coordinator.calls import Call, Later
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.share.acknowledgements import Refusal
@@ -54,16 +54,16 @@ class _Answers:
     """What was acquired, or the error."""
 
 
-def handle(call: Call[ShareFetchRequest], cluster: Cluster) -> Message | Later:
+def handle(call: Call[ShareFetchRequest], cluster: Cluster) -> ShareFetchResponse | Later:
     """Answer at once if there are results; otherwise wait for records."""
     body = call.body
     problem = _problem(call)
     if problem is not None:
-        return refused(call, ErrorCode.INVALID_REQUEST, problem)
+        return refused(ShareFetchResponse, call, ErrorCode.INVALID_REQUEST, problem)
     acknowledgements = told(call)
     error = _go_on(call, cluster, has_acknowledgements=bool(acknowledgements))
     if error is not ErrorCode.NONE:
-        return refused(call, error, None)
+        return refused(ShareFetchResponse, call, error, None)
     answers = _Answers(
         {where: acknowledge(call, cluster, where, batches) for where, batches in acknowledgements.items()}
     )
@@ -77,7 +77,7 @@ def handle(call: Call[ShareFetchRequest], cluster: Cluster) -> Message | Later:
         return _response(call, cluster, answers, None)
     wanted = _next_partitions(session, body.share_session_epoch)
 
-    def attempt(is_last: bool) -> Message | None:
+    def attempt(is_last: bool) -> ShareFetchResponse | None:
         if ShareGroups.of(cluster).shares.sessions.get(key) is not session:
             return _response(call, cluster, answers, None)  # the session has ended, and the records would be lost
         answers.fetched = _fetch(call, cluster, wanted, is_last=is_last)
@@ -191,7 +191,7 @@ def _response(
     call: Call[ShareFetchRequest], cluster: Cluster, answers: _Answers, session: ShareSession | None
 ) -> ShareFetchResponse:
     """Return the rows of all partitions with results."""
-    topics: dict[UUID, list[Message]] = {}
+    topics: dict[UUID, list[_Partition]] = {}
     moved = []
     for where in dict.fromkeys([*answers.fetched, *answers.acknowledged]):
         outcome = answers.fetched.get(where, Delivered())

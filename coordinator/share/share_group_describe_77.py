@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.group_descriptions import (
-    assigned_topics,
-    described_with_rights,
-    guarding,
-)
-from loadwise.coordinator.calls import Call, Message
+from collections.abc import Iterable
+
+from loadwise.coordinator.apis.group_descriptions import DESCRIBES_GROUPS, described_with_rights
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.group import ShareGroup
@@ -19,13 +17,14 @@ _Group = ShareGroupDescribeResponse.DescribedGroup
 _Member = _Group.Member
 
 
-def handle(call: Call[ShareGroupDescribeRequest], cluster: Cluster) -> Message:
+def handle(call: Call[ShareGroupDescribeRequest], cluster: Cluster) -> ShareGroupDescribeResponse:
     """Describe each group separately; one of another kind is not found."""
     find = ShareGroups.of(cluster).shares.group
-    return described_with_rights(call, cluster, _Group, kind="share", find=find, describe=_describe)
+    groups = described_with_rights(call, cluster, _Group, kind="share", find=find, describe=_describe, topics=_topics)
+    return ShareGroupDescribeResponse(version=call.version, throttle_time_ms=0, groups=groups)
 
 
-def _describe(cluster: Cluster, group: ShareGroup) -> Message:
+def _describe(cluster: Cluster, group: ShareGroup) -> _Group:
     return _Group(
         error_code=ErrorCode.NONE,
         error_message=None,
@@ -38,7 +37,7 @@ def _describe(cluster: Cluster, group: ShareGroup) -> Message:
     )
 
 
-def _member(group: ShareGroup, cluster: Cluster, member: ShareMember) -> Message:
+def _member(group: ShareGroup, cluster: Cluster, member: ShareMember) -> _Member:
     subscription = member.metadata
     topics = []
     for name, numbers in sorted(group.assignment(member.member_id).items()):
@@ -56,4 +55,8 @@ def _member(group: ShareGroup, cluster: Cluster, member: ShareMember) -> Message
     )
 
 
-guard = guarding(_Group, assigned_topics(lambda member: (member.assignment,)))
+def _topics(group: _Group) -> Iterable[str]:
+    return (each.topic_name for member in group.members for each in member.assignment.topic_partitions)
+
+
+guard = DESCRIBES_GROUPS

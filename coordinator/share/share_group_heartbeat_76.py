@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.member_heartbeats import GUARD, answered
-from loadwise.coordinator.calls import Call, GroupRequest, Message
+from loadwise.coordinator.apis.member_heartbeats import GUARD, blank
+from loadwise.coordinator.calls import Call, GroupRequest
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.share.heartbeat import ShareHeartbeat, ShareHeartbeatReply
 from loadwise.protocol.error_codes import ErrorCode
@@ -13,7 +13,7 @@ _Assignment = ShareGroupHeartbeatResponse.Assignment
 _JOIN, _LEAVE = 0, -1
 
 
-def handle(call: Call[ShareGroupHeartbeatRequest], cluster: Cluster) -> Message | GroupRequest:
+def handle(call: Call[ShareGroupHeartbeatRequest], cluster: Cluster) -> ShareGroupHeartbeatResponse | GroupRequest:
     """Check what does not depend on the group, then pass the event to it."""
     body = call.body
     problem = _problem(body)
@@ -33,12 +33,8 @@ def handle(call: Call[ShareGroupHeartbeatRequest], cluster: Cluster) -> Message 
 
 def _problem(body: ShareGroupHeartbeatRequest) -> str | None:
     """Return what is wrong with the request. Mirrors ``throwIfShareGroupHeartbeatRequestIsInvalid``."""
-    if not body.member_id.strip():
-        return "MemberId can't be empty."
-    if not body.group_id.strip():
-        return "GroupId can't be empty."
-    if body.rack_id is not None and not body.rack_id.strip():
-        return "RackId can't be empty."
+    if problem := blank({"MemberId": body.member_id, "GroupId": body.group_id, "RackId": body.rack_id}):
+        return problem
     if body.member_epoch == _JOIN and not body.subscribed_topic_names:
         return "SubscribedTopicNames must be set in first request."
     if body.member_epoch < _LEAVE:
@@ -46,8 +42,22 @@ def _problem(body: ShareGroupHeartbeatRequest) -> str | None:
     return None
 
 
-def _response(call: Call[ShareGroupHeartbeatRequest], reply: ShareHeartbeatReply) -> Message:
-    return answered(call, reply, reply.assigned, _Assignment)
+def _response(call: Call[ShareGroupHeartbeatRequest], reply: ShareHeartbeatReply) -> ShareGroupHeartbeatResponse:
+    assignment = None
+    if reply.assigned is not None:
+        row = _Assignment.TopicPartitions
+        topics = [row(topic_id=topic_id, partitions=sorted(numbers)) for topic_id, numbers in reply.assigned.items()]
+        assignment = _Assignment(topic_partitions=topics)
+    return ShareGroupHeartbeatResponse(
+        version=call.version,
+        throttle_time_ms=0,
+        error_code=reply.error,
+        error_message=reply.message,
+        member_id=reply.member_id,
+        member_epoch=reply.epoch,
+        heartbeat_interval_ms=reply.heartbeat_interval_ms,
+        assignment=assignment,
+    )
 
 
 guard = GUARD

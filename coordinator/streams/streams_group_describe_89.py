@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from loadwise.coordinator.apis.group_descriptions import described_with_rights, guarding
-from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.apis.group_descriptions import DESCRIBES_GROUPS, described_with_rights
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.streams.feature import StreamsGroups
 from loadwise.coordinator.streams.group import StreamsGroup
@@ -25,15 +25,19 @@ _Group = StreamsGroupDescribeResponse.DescribedGroup
 _Topology = _Group.Topology
 _Subtopology = _Topology.Subtopology
 _Member = _Group.Member
+_HIDDEN = "The described group uses topics that the client is not authorized to describe."
 
 
-def handle(call: Call[StreamsGroupDescribeRequest], cluster: Cluster) -> Message:
+def handle(call: Call[StreamsGroupDescribeRequest], cluster: Cluster) -> StreamsGroupDescribeResponse:
     """Describe each group separately; one of another kind is not found."""
     find = StreamsGroups.of(cluster).group
-    return described_with_rights(call, cluster, _Group, kind="streams", find=find, describe=_describe)
+    groups = described_with_rights(
+        call, cluster, _Group, kind="streams", find=find, describe=_describe, topics=_topics, hidden=_HIDDEN
+    )
+    return StreamsGroupDescribeResponse(version=call.version, throttle_time_ms=0, groups=groups)
 
 
-def _describe(_cluster: Cluster, group: StreamsGroup) -> Message:
+def _describe(_cluster: Cluster, group: StreamsGroup) -> _Group:
     state = group.hard_state
     return _Group(
         error_code=ErrorCode.NONE,
@@ -47,7 +51,7 @@ def _describe(_cluster: Cluster, group: StreamsGroup) -> Message:
     )
 
 
-def _topology(group: StreamsGroup) -> Message | None:
+def _topology(group: StreamsGroup) -> _Topology | None:
     topology, configured = group.hard_state.topology, group.configured
     if topology is None:
         return None
@@ -56,7 +60,7 @@ def _topology(group: StreamsGroup) -> Message | None:
     return _Topology(epoch=topology.epoch, subtopologies=[_subtopology(each) for each in rows])
 
 
-def _subtopology(subtopology: Subtopology) -> Message:
+def _subtopology(subtopology: Subtopology) -> _Subtopology:
     return _Subtopology(
         subtopology_id=subtopology.id,
         source_topics=sorted(set(subtopology.source_topics)),
@@ -66,7 +70,7 @@ def _subtopology(subtopology: Subtopology) -> Message:
     )
 
 
-def _internal_topics(topics: Iterable[InternalTopic]) -> list[Message]:
+def _internal_topics(topics: Iterable[InternalTopic]) -> list[_Subtopology.TopicInfo]:
     row = _Subtopology.TopicInfo
     return [
         row(
@@ -79,7 +83,7 @@ def _internal_topics(topics: Iterable[InternalTopic]) -> list[Message]:
     ]
 
 
-def _member(group: StreamsGroup, member: StreamsMember) -> Message:
+def _member(group: StreamsGroup, member: StreamsMember) -> _Member:
     metadata = member.metadata
     endpoint = metadata.endpoint
     return _Member(
@@ -101,21 +105,21 @@ def _member(group: StreamsGroup, member: StreamsMember) -> Message:
     )
 
 
-def _assignment(tasks: Tasks) -> Message:
+def _assignment(tasks: Tasks) -> _Member.Assignment:
     active, standby, warmup = map(_task_rows, tasks)
     return _Member.Assignment(active_tasks=active, standby_tasks=standby, warmup_tasks=warmup)
 
 
-def _task_rows(tasks: Iterable[Task]) -> list[Message]:
+def _task_rows(tasks: Iterable[Task]) -> list[_Member.Assignment.TaskIds]:
     row = _Member.Assignment.TaskIds
     return [row(subtopology_id=each, partitions=numbers) for each, numbers in by_subtopology(tasks).items()]
 
 
-def _topics(group: Message) -> Iterable[str]:
-    for each in () if group.topology is None else group.topology.subtopologies:
+def _topics(group: _Group) -> Iterable[str]:
+    for each in () if group.topology is None else group.topology.subtopologies or ():
         yield from each.source_topics
         yield from each.repartition_sink_topics
         yield from (topic.name for topic in (*each.repartition_source_topics, *each.state_changelog_topics))
 
 
-guard = guarding(_Group, _topics, "The described group uses topics that the client is not authorized to describe.")
+guard = DESCRIBES_GROUPS

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
 
 from loadwise.coordinator.access import Access
 from loadwise.coordinator.apis import create_topics_19 as create_topics
-from loadwise.coordinator.apis.member_heartbeats import guarding
-from loadwise.coordinator.calls import Call, GroupRequest, Message
+from loadwise.coordinator.apis.member_heartbeats import blank, guarding
+from loadwise.coordinator.calls import Call, GroupRequest
 from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS
 from loadwise.coordinator.cluster.topics import is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -38,6 +37,7 @@ from loadwise.protocol.kafka_messages import (
 )
 from loadwise.protocol.messages import Api
 
+_Request = StreamsGroupHeartbeatRequest
 _Response = StreamsGroupHeartbeatResponse
 _CreateTopics = CreateTopicsRequest
 _JOIN, _LEAVE_FOR_NOW = 0, -2
@@ -48,7 +48,7 @@ _MOST_TOLD = 3
 """Maximum number of failed topics that a status names."""
 
 
-def handle(call: Call[StreamsGroupHeartbeatRequest], cluster: Cluster) -> Message | GroupRequest:
+def handle(call: Call[StreamsGroupHeartbeatRequest], cluster: Cluster) -> StreamsGroupHeartbeatResponse | GroupRequest:
     """Check what does not depend on the group, then pass the event to it."""
     body = call.body
     named = _topics(call)
@@ -81,7 +81,7 @@ def handle(call: Call[StreamsGroupHeartbeatRequest], cluster: Cluster) -> Messag
     return GroupRequest(body.group_id, event, partial(_respond, cluster))
 
 
-def _topics(call: Call[StreamsGroupHeartbeatRequest]) -> Iterable[str] | Message:
+def _topics(call: Call[StreamsGroupHeartbeatRequest]) -> Iterable[str] | _Response:
     """Return a topology's topics, or the error if it names a forbidden one."""
     if call.body.topology is None:
         return ()
@@ -125,12 +125,8 @@ def _unsupported(body: StreamsGroupHeartbeatRequest) -> str | None:
 
 def _problem(body: StreamsGroupHeartbeatRequest) -> str | None:
     """Return what is wrong with the request. Mirrors ``throwIfStreamsGroupHeartbeatRequestIsInvalid``."""
-    if not body.member_id.strip():
-        return "MemberId can't be empty."
-    if not body.group_id.strip():
-        return "GroupId can't be empty."
-    if body.rack_id is not None and not body.rack_id.strip():
-        return "RackId can't be empty."
+    if problem := blank({"MemberId": body.member_id, "GroupId": body.group_id, "RackId": body.rack_id}):
+        return problem
     owned = {"ActiveTasks": body.active_tasks, "StandbyTasks": body.standby_tasks, "WarmupTasks": body.warmup_tasks}
     if body.member_epoch == _JOIN:
         if body.rebalance_timeout_ms == -1:
@@ -148,7 +144,7 @@ def _problem(body: StreamsGroupHeartbeatRequest) -> str | None:
     return None if body.topology is None else "Topology can only be provided when (re-)joining."
 
 
-def _topology_problem(topology: Message) -> str | None:
+def _topology_problem(topology: _Request.Topology | None) -> str | None:
     for each in () if topology is None else topology.subtopologies:
         for topic in each.state_changelog_topics:
             if topic.partitions:
@@ -162,12 +158,12 @@ def _topology_problem(topology: Message) -> str | None:
 # ---- the group's event ----
 
 
-def _topology(topology: Message) -> Topology:
+def _topology(topology: _Request.Topology) -> Topology:
     subtopologies = sorted(map(_subtopology, topology.subtopologies), key=lambda each: each.id)
     return Topology(epoch=topology.epoch, subtopologies=tuple(subtopologies))
 
 
-def _subtopology(row: Message) -> Subtopology:
+def _subtopology(row: _Request.Topology.Subtopology) -> Subtopology:
     return Subtopology(
         id=row.subtopology_id,
         source_topics=tuple(row.source_topics),
@@ -186,7 +182,7 @@ def _subtopology(row: Message) -> Subtopology:
     )
 
 
-def _internal_topic(row: Message) -> InternalTopic:
+def _internal_topic(row: _Request.Topology.Subtopology.TopicInfo) -> InternalTopic:
     return InternalTopic(
         name=row.name,
         partitions=row.partitions,
@@ -195,18 +191,18 @@ def _internal_topic(row: Message) -> InternalTopic:
     )
 
 
-def _pairs(rows: Iterable[Message]) -> dict[str, str]:
+def _pairs(rows: Iterable[_Request.KeyValue]) -> dict[str, str]:
     return {row.key: row.value for row in rows}
 
 
-def _tasks(rows: Iterable[Message]) -> frozenset[Task]:
+def _tasks(rows: Iterable[_Request.TaskIds]) -> frozenset[Task]:
     return frozenset(Task(row.subtopology_id, partition) for row in rows for partition in row.partitions)
 
 
 # ---- the member's response ----
 
 
-def _respond(cluster: Cluster, call: Call[StreamsGroupHeartbeatRequest], reply: StreamsHeartbeatReply) -> Message:
+def _respond(cluster: Cluster, call: Call[StreamsGroupHeartbeatRequest], reply: StreamsHeartbeatReply) -> _Response:
     if reply.error is not ErrorCode.NONE:
         return _refused(call, reply.error, reply.message)
     statuses = [_Response.Status(status_code=status.code, status_detail=status.detail) for status in reply.statuses]
@@ -232,20 +228,20 @@ def _respond(cluster: Cluster, call: Call[StreamsGroupHeartbeatRequest], reply: 
     )
 
 
-def _refused(call: Call[StreamsGroupHeartbeatRequest], error: ErrorCode, message: str | None) -> Message:
+def _refused(call: Call[StreamsGroupHeartbeatRequest], error: ErrorCode, message: str | None) -> _Response:
     return StreamsGroupHeartbeatResponse(
         version=call.version, throttle_time_ms=0, error_code=error, error_message=message, member_id="", status=[]
     )
 
 
-def _task_rows(tasks: Iterable[Task]) -> list[Message]:
+def _task_rows(tasks: Iterable[Task]) -> list[_Response.TaskIds]:
     return [
         _Response.TaskIds(subtopology_id=subtopology, partitions=partitions)
         for subtopology, partitions in by_subtopology(tasks).items()
     ]
 
 
-def _endpoint_row(endpoint: EndpointPartitions) -> Message:
+def _endpoint_row(endpoint: EndpointPartitions) -> _Response.EndpointToPartitions:
     row = _Response.EndpointToPartitions
     host, port = endpoint.endpoint
     active, standby = (
@@ -289,7 +285,7 @@ def _make(
     return f"; Creation failed: {told}{f' and {more} more' if more > 0 else ''}."
 
 
-def _creation(topic: InternalTopic) -> Any:
+def _creation(topic: InternalTopic) -> _CreateTopics.CreatableTopic:
     row = _CreateTopics.CreatableTopic
     return row(
         name=topic.name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadwise.coordinator.access import Access, item_by_item, names
-from loadwise.coordinator.calls import Call, Message, Outcome
+from loadwise.coordinator.calls import Call, Outcome
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
@@ -19,7 +19,7 @@ def handle(call: Call[DescribeTransactionsRequest], cluster: Cluster) -> Describ
     return DescribeTransactionsResponse(version=call.version, throttle_time_ms=0, transaction_states=states)
 
 
-def _described(call: Call[DescribeTransactionsRequest], cluster: Cluster, transactional_id: str) -> Message:
+def _described(call: Call[DescribeTransactionsRequest], cluster: Cluster, transactional_id: str) -> _State:
     found = ClusterTransactions.of(cluster).ids.all.get(transactional_id)
     error = ErrorCode.NONE
     if not transactional_id:
@@ -48,8 +48,9 @@ def _described(call: Call[DescribeTransactionsRequest], cluster: Cluster, transa
 def guard(call: Call[DescribeTransactionsRequest], cluster: Cluster, handle: Handler) -> Outcome:
     access = Access(call, cluster)
 
-    def visible(rest: Call[DescribeTransactionsRequest], cluster: Cluster) -> Message:
-        response: Message = handle(rest, cluster)
+    def visible(rest: Call[DescribeTransactionsRequest], cluster: Cluster) -> Outcome:
+        response = handle(rest, cluster)
+        assert isinstance(response, DescribeTransactionsResponse)
         for each in response.transaction_states:
             each.topics = [row for row in each.topics if access.may(Operation.DESCRIBE, ResourceType.TOPIC, row.topic)]
         return response

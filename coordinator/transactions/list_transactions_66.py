@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from loadwise.coordinator.access import Access
-from loadwise.coordinator.calls import Call, Message, Outcome
+from loadwise.coordinator.calls import Call, Outcome
 from loadwise.coordinator.errors import BadRegexError
 from loadwise.coordinator.groups.consumer.topic_regex import matching
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
@@ -68,7 +68,8 @@ def _is_wanted(call: Call[ListTransactionsRequest], cluster: Cluster, each: Tran
 
 def guard(call: Call[ListTransactionsRequest], cluster: Cluster, handle: Handler) -> Outcome:
     access = Access(call, cluster)
-    response: Message = handle(call, cluster)
+    response = handle(call, cluster)
+    assert isinstance(response, ListTransactionsResponse)
     response.transaction_states = [
         each
         for each in response.transaction_states

@@ -6,7 +6,7 @@ v1 flexible; v2 the version of transactions (KIP-1228). Kafka's coordinators als
 from __future__ import annotations
 
 from loadwise.coordinator.access import Access, of_cluster
-from loadwise.coordinator.calls import Call, Message, Outcome
+from loadwise.coordinator.calls import Call, Outcome
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
@@ -42,7 +42,11 @@ def handle(call: Call[WriteTxnMarkersRequest], cluster: Cluster) -> WriteTxnMark
 
 
 def _written(
-    call: Call[WriteTxnMarkersRequest], cluster: Cluster, marker: Message, topic: str, number: int
+    call: Call[WriteTxnMarkersRequest],
+    cluster: Cluster,
+    marker: WriteTxnMarkersRequest.WritableTxnMarker,
+    topic: str,
+    number: int,
 ) -> ErrorCode:
     committed = marker.transaction_result
     if topic == CONSUMER_OFFSETS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 
 import pytest
@@ -31,6 +32,14 @@ def test_nothing_is_answered_before_the_login(door: Door) -> None:
         visitor.handshake("PLAIN")
         assert visitor.works() == ErrorCode.ILLEGAL_SASL_STATE
         assert visitor.is_hung_up_on()
+
+
+def test_a_request_without_an_answer_ends_a_login_quietly(door: Door, caplog: pytest.LogCaptureFixture) -> None:
+    with door.visitor() as visitor:
+        visitor.handshake("PLAIN")
+        visitor.send(bytes.fromhex("0000000300000007ffffffff00000000000000000000"))  # Produce with acks=0
+        assert visitor.is_hung_up_on()
+    assert [each.message for each in caplog.records if each.levelno >= logging.ERROR] == []
 
 
 def test_a_login_is_one_connection_s(door: Door) -> None:
