@@ -12,6 +12,7 @@ from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.kind import GroupKind
 from loadwise.coordinator.keeper import Place, Snapshot
 from loadwise.coordinator.logins import Login
+from loadwise.coordinator.refusal_shapes import Refused
 from loadwise.protocol.batches import BatchHeader
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -24,6 +25,9 @@ class Feature:
 
     flags: ClassVar[Mapping[str, tuple[int, int]]] = {}
     """The feature flags that ApiVersions lists, each with its oldest and its newest version."""
+
+    refusals: ClassVar[Mapping[str, Refused]] = {}
+    """How requests of its APIs are refused as a whole, by Kafka's names."""
 
     group_kind: GroupKind | None = None
     """The kind of group that it adds."""

@@ -10,11 +10,16 @@ from loadwise.coordinator.authorization.options import Authorization
 from loadwise.coordinator.feature import Feature
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Place, Snapshot
+from loadwise.coordinator.refusal_shapes import Refused, Rows
 
 
 class ClusterAcls(Feature):
     """The ACLs of a cluster, if its security has an `Authorization`."""
 
+    refusals: ClassVar[Mapping[str, Refused]] = {
+        "CreateAcls": Refused([Rows("results", "creations")]),
+        "DeleteAcls": Refused([Rows("filter_results", "filters")]),
+    }
     kinds: ClassVar[Mapping[str, type]] = {"acl": AclRecord}
 
     def __init__(self, cluster: Cluster) -> None:

@@ -9,11 +9,16 @@ from loadwise.coordinator.feature import Feature
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Place, Snapshot
 from loadwise.coordinator.quotas.client_quotas import ClientQuotas, QuotaRecord
+from loadwise.coordinator.refusal_shapes import Refused, Rows
 
 
 class ClusterQuotas(Feature):
     """The quotas that were set in a cluster."""
 
+    refusals: ClassVar[Mapping[str, Refused]] = {
+        "AlterClientQuotas": Refused([Rows("entries", "entries", inner=Rows("entity", "entity"))]),
+        "DescribeClientQuotas": Refused(values=lambda _, __: {"entries": None}),
+    }
     kinds: ClassVar[Mapping[str, type]] = {"quota": QuotaRecord}
 
     def __init__(self, cluster: Cluster) -> None:

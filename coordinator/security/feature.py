@@ -10,16 +10,30 @@ from loadwise.coordinator.errors import LoginRefusedError
 from loadwise.coordinator.feature import Feature
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Place, Snapshot
+from loadwise.coordinator.refusal_shapes import Refused, Rows
 from loadwise.coordinator.security.login import SaslLogin
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.security.principal_rules import principal_name, principal_rules
 from loadwise.coordinator.security.tls import subject_name
 from loadwise.coordinator.security.users import ScramRecord, Users
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
+
+
+def _refused_users(call: Call[AlterUserScramCredentialsRequest], error: ErrorCode) -> Mapping[str, Any]:
+    """Return a row for each user, who may be in both lists."""
+    names = dict.fromkeys([*(each.name for each in call.body.deletions), *(each.name for each in call.body.upsertions)])
+    row = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
+    return {"results": [row(user=name, error_code=error, error_message=None) for name in names]}
 
 
 class ClusterLogins(Feature):
     """The users of a cluster, and the logins of its connections."""
 
+    refusals: ClassVar[Mapping[str, Refused]] = {
+        "AlterUserScramCredentials": Refused(values=_refused_users),
+        "DescribeUserScramCredentials": Refused([Rows("results", "users")]),
+    }
     kinds: ClassVar[Mapping[str, type]] = {"scram": ScramRecord}
 
     def __init__(self, cluster: Cluster) -> None:

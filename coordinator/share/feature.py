@@ -16,6 +16,7 @@ from loadwise.coordinator.groups.group import Group
 from loadwise.coordinator.groups.topic_view import TopicView
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Snapshot
+from loadwise.coordinator.refusal_shapes import PARTITIONS, Refused, Rows
 from loadwise.coordinator.share.delayed_fetches import DelayedShareFetches
 from loadwise.coordinator.share.group import ShareGroup
 from loadwise.coordinator.share.heartbeat import ShareHeartbeat, ShareHeartbeatReply
@@ -36,6 +37,12 @@ class ShareGroups(Feature):
     """The share groups of a cluster; a `GroupKind`."""
 
     flags: ClassVar[Mapping[str, tuple[int, int]]] = {"share.version": (0, 1)}
+    refusals: ClassVar[Mapping[str, Refused]] = {
+        "DescribeShareGroupOffsets": Refused(
+            [Rows("groups", "groups", answered=Rows("topics", "topics", inner=PARTITIONS))]
+        ),
+        "ShareGroupDescribe": Refused([Rows("groups", "group_ids", "group_id")]),
+    }
     kinds: ClassVar[Mapping[str, type]] = {
         "share group": ShareGroupEpoch,
         "share member": ShareMemberSubscription,

@@ -12,6 +12,7 @@ from loadwise.coordinator.groups.events import KindHeartbeat
 from loadwise.coordinator.groups.group import Group
 from loadwise.coordinator.groups.topic_view import TopicView
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.refusal_shapes import Refused, Rows
 from loadwise.coordinator.streams.failed_topics import FailedTopics
 from loadwise.coordinator.streams.group import StreamsGroup
 from loadwise.coordinator.streams.heartbeat import StreamsHeartbeat, StreamsHeartbeatReply
@@ -30,6 +31,9 @@ class StreamsGroups(Feature):
     """The streams groups of a cluster; a `GroupKind`."""
 
     flags: ClassVar[Mapping[str, tuple[int, int]]] = {"streams.version": (0, 1)}
+    refusals: ClassVar[Mapping[str, Refused]] = {
+        "StreamsGroupDescribe": Refused([Rows("groups", "group_ids", "group_id")]),
+    }
     kinds: ClassVar[Mapping[str, type]] = {
         "streams group": StreamsGroupEpoch,
         "streams topology": StreamsTopology,

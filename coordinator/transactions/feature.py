@@ -10,6 +10,7 @@ from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, TRANSACTION_S
 from loadwise.coordinator.feature import Feature
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Place, Snapshot
+from loadwise.coordinator.refusal_shapes import BY_INDEX, PARTITIONS, Refused, Rows
 from loadwise.coordinator.transactions.coordinator import Transactions
 from loadwise.coordinator.transactions.outcomes import Markers, ProducerAt, TopicPartition
 from loadwise.coordinator.transactions.transaction import Transaction
@@ -27,6 +28,21 @@ class ClusterTransactions(Feature):
     """The transactional ids of a cluster, in its partitions and groups."""
 
     flags: ClassVar[Mapping[str, tuple[int, int]]] = {"transaction.version": (0, 2)}
+    refusals: ClassVar[Mapping[str, Refused]] = {
+        "AddPartitionsToTxn": Refused(
+            [
+                Rows(
+                    "results_by_topic_v3_and_below",
+                    "v3_and_below_topics",
+                    inner=Rows("results_by_partition", "partitions", "partition_index"),
+                    versions=range(4),
+                )
+            ]
+        ),
+        "DescribeTransactions": Refused([Rows("transaction_states", "transactional_ids", "transactional_id")]),
+        "TxnOffsetCommit": Refused([Rows("topics", "topics", inner=PARTITIONS)]),
+        "WriteTxnMarkers": Refused([Rows("markers", "markers", inner=Rows("topics", "topics", inner=BY_INDEX))]),
+    }
     kinds: ClassVar[Mapping[str, type]] = {"transaction": Transaction}
 
     def __init__(self, cluster: Cluster) -> None:
