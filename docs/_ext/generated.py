@@ -71,7 +71,7 @@ def _errors() -> str:
     ]
     for name in (
         *("loadwise.assignor", "loadwise.coordinator", "loadwise.spark_source", "loadwise.protocol"),
-        *("loadwise.running_group", "loadwise.compare", "loadwise.demo"),
+        *("loadwise.running_group", "loadwise.compare", "loadwise.balance", "loadwise.demo"),
     ):
         module = importlib.import_module(f"{name}.errors")
         classes = [

@@ -14,6 +14,7 @@ from loadwise.cli.parser import Parser, near
 COMMANDS = {
     "demo": "Drain a real, skewed stream with every assignor, and compare them.",
     "compare": "Compare what each assignor makes of one group.",
+    "balance": "Plan leader changes and replica moves that even out the brokers of a cluster.",
     "watch": "Watch the lag, rates and utilisation of a running group.",
     "coordinator": "Start a Kafka coordinator for tests and demos.",
     "loads": "Measure what topics hold by partition and hour, and find hot keys.",

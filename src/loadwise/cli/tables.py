@@ -1,8 +1,9 @@
-"""The table of ``loadwise compare``: by rich where it is installed, in plain text elsewhere."""
+"""Tables on the terminal: ``loadwise compare``'s by rich where it is installed, and any in plain text."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from loadwise.compare.columns import COLUMNS, best
@@ -39,6 +40,11 @@ def plain(comparison: Comparison) -> list[str]:
     """The table as lines of text."""
     rows = [["assignor", *(column.name for column in COLUMNS)]]
     rows += [[row.assignor, *(column.text(column.number(row)) for column in COLUMNS)] for row in comparison.rows]
+    return aligned(rows)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of cells as lines, in columns: the first to the left, the others to the right."""
     first, *others = (max(map(len, cells)) for cells in zip(*rows, strict=True))
     return [
         "  ".join([name.ljust(first), *(cell.rjust(width) for cell, width in zip(cells, others, strict=True))])

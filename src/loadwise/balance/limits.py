@@ -1,0 +1,91 @@
+"""How much each broker may carry after the plan. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from loadwise.balance.cluster import Cluster
+from loadwise.balance.errors import NoPlanError
+from loadwise.balance.rows import RESOURCES, ClusterRows, Floats
+
+TOLERANCE = 0.1
+"""A broker is balanced up to the mean plus this part of it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Limits:
+    """What brokers may carry."""
+
+    mean: Floats
+    """Of each resource. Where capacities are below the mean, the other brokers share the rest."""
+    heaviest: Floats
+    """Of each resource: the most that one replica loads its broker with."""
+    in_rack: Floats
+    """Brokers by resources: the mean of what the broker's rack must hold, because partitions have a replica in each."""
+    capacity: Floats
+    """Brokers by resources; nothing on a broker that has no room at all in one of them."""
+
+    @classmethod
+    def of(cls, cluster: Cluster, rows: ClusterRows) -> Limits:
+        """Raises `NoPlanError` if the stated capacities hold less than there is."""
+        capacity = rows.capacity.copy()
+        capacity[(capacity == 0.0).any(axis=1)] = 0.0
+        total = rows.load(rows.replicas).sum(axis=0)
+        for resource, name in enumerate(RESOURCES):
+            if capacity[:, resource].sum() < total[resource]:
+                raise NoPlanError(
+                    f"the brokers' capacities of {name} hold {capacity[:, resource].sum():,.0f} together, and the"
+                    f" replicas need {total[resource]:,.0f}; add brokers, or state more of {name}"
+                )
+        usable = int((capacity > 0.0).all(axis=1).sum())
+        for partition in cluster.partitions:
+            if len(partition.replicas) > usable:
+                raise NoPlanError(
+                    f"partition {partition.name} has {len(partition.replicas)} replicas, and only {usable} brokers have"
+                    " a capacity above 0; add brokers"
+                )
+        mean = np.array([_level(capacity[:, each], total[each]) for each in range(len(RESOURCES))])
+        return cls(
+            mean=mean,
+            heaviest=rows.leader.max(axis=0, initial=0.0),
+            in_rack=_in_rack(rows, capacity),
+            capacity=capacity,
+        )
+
+    @property
+    def unit(self) -> Floats:
+        """The mean of each resource, for dividing by it: 1 where there is no load."""
+        return np.where(self.mean > 0.0, self.mean, 1.0)
+
+    @property
+    def target(self) -> Floats:
+        """Of each resource: the mean plus a tenth."""
+        return (1.0 + TOLERANCE) * self.mean
+
+    def at(self, stretch: float) -> Floats:
+        """Brokers by resources: the target, or what is more and cannot be avoided, stretched, within capacities."""
+        target = np.where(self.in_rack > self.target, (1.0 + TOLERANCE) * self.in_rack, self.target)
+        return np.minimum(np.maximum(target, self.heaviest) * stretch, self.capacity)
+
+
+def _in_rack(rows: ClusterRows, capacity: Floats) -> Floats:
+    usable = (capacity > 0.0).all(axis=1)
+    in_all = np.flatnonzero(rows.rack_counts(rows.replicas) == len(set(rows.rack.tolist())))
+    held = rows.follower[in_all].sum(axis=0)
+    brokers = np.bincount(rows.rack, weights=usable)[rows.rack]
+    share: Floats = held / np.maximum(brokers, 1.0)[:, None]
+    return share
+
+
+def _level(capacity: Floats, total: float) -> float:
+    """The level at which brokers, each filled up to it or to its capacity, hold the total."""
+    rest = total
+    ascending = np.sort(capacity)
+    for filled, smallest in enumerate(ascending):
+        level = rest / (len(ascending) - filled)
+        if level <= smallest:
+            return float(level)
+        rest -= smallest
+    return float(ascending[-1])

@@ -1,0 +1,77 @@
+"""Replicas as they are placed during the search for a plan. Pure."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from loadwise.balance.rows import NONE, ClusterRows, Floats, Mask, Rows
+
+LEAST = 1e-9
+"""In units of the mean: less is rounding."""
+_ALL = slice(None)
+
+
+class Placement:
+    """Where replicas are placed, and what that makes of the brokers' loads."""
+
+    def __init__(self, rows: ClusterRows, capacity: Floats, unit: Floats) -> None:
+        """``unit`` of each resource: loads are counted in it, so that resources compare."""
+        self._rows = rows
+        self.before = rows.replicas
+        self.replicas = rows.replicas.copy()
+        self.capacity = capacity / unit
+        self.follower = rows.follower / unit
+        self.leader = rows.leader / unit
+        self.size = rows.follower[:, 2]
+        self.load = rows.load(rows.replicas) / unit
+        self._racks = self._rows.rack_counts(rows.replicas)
+
+    def put(self, partition: int, replicas: Rows) -> None:
+        """Place the replicas of a partition anew."""
+        for sign, placed in ((-1.0, self.replicas[partition]), (1.0, replicas)):
+            there = placed[placed != NONE]
+            self.load[there[0]] += sign * self.leader[partition]
+            self.load[there[1:]] += sign * self.follower[partition]
+        self.replicas[partition] = replicas
+
+    def excess(self, limit: Floats) -> float:
+        """How much all brokers together carry above their limits, in units."""
+        return float(over(self.load, limit).sum())
+
+    def holds(self, load: Floats, brokers: Rows | slice = _ALL) -> Mask:
+        """Whether loads of brokers are within their capacities."""
+        return np.asarray((load <= self.capacity[brokers] + LEAST).all(axis=-1))
+
+    def moved_bytes(self) -> float:
+        """What brokers have to copy until replicas are placed like this."""
+        arrived = ~(self.before[:, None, :] == self.replicas[:, :, None]).any(axis=2) & (self.replicas != NONE)
+        return float((arrived.sum(axis=1) * self.size).sum())
+
+    def changed(self) -> Rows:
+        """The partitions that are not placed as before, the largest first."""
+        changed = np.flatnonzero((self.replicas != self.before).any(axis=1))
+        return changed[np.argsort(-self.size[changed], kind="stable")]
+
+    def permitted(self, partitions: Rows, columns: Rows) -> Mask:
+        """Pairs by brokers: whether the replica in this column may go there.
+
+        A broker has one replica of a partition at most. Racks are kept: replicas are in as many as before the plan.
+        """
+        others = self.replicas[partitions].copy()
+        others[np.arange(len(partitions)), columns] = NONE
+        taken = (self.replicas[partitions][:, :, None] == np.arange(len(self.load))).any(axis=1)
+        racks = np.where(others == NONE, NONE, self._rows.rack[others])
+        new_rack = ~(racks[:, :, None] == self._rows.rack).any(axis=1)
+        enough = self._rows.rack_counts(others)[:, None] + new_rack >= self._racks[partitions][:, None]
+        result: Mask = ~taken & enough
+        return result
+
+    def keeps_racks(self, partition: int, replicas: Rows) -> bool:
+        """Whether replicas placed like this are in as many racks as before the plan."""
+        return bool(self._rows.rack_counts(replicas[None])[0] >= self._racks[partition])
+
+
+def over(load: Floats, limit: Floats) -> Floats:
+    """How much loads are above their limits, over all resources."""
+    total: Floats = np.maximum(load - limit, 0.0).sum(axis=-1)
+    return total

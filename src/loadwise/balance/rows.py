@@ -1,0 +1,99 @@
+"""A cluster as arrays: a row for each partition and each broker, a column for each resource."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from loadwise.balance.cluster import Cluster
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Rows: TypeAlias = npt.NDArray[np.intp]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+RESOURCES = ("bytes in", "bytes out", "disk")
+"""The columns of loads."""
+
+NONE = -1
+"""In place of a broker, where a partition has fewer replicas than others."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ClusterRows:
+    """Where replicas are, and what each loads its broker with."""
+
+    replicas: Rows
+    """Partitions by replicas: rows of brokers, the preferred leader first, then `NONE`."""
+    follower: Floats
+    """Partitions by resources: what a follower loads its broker with."""
+    leader: Floats
+    """The same of the leader. It sends consumers their bytes, and each follower what producers send."""
+    rack: Rows
+    """Of each broker; one without a rack is a rack of its own."""
+    capacity: Floats
+    """Brokers by resources."""
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> ClusterRows:
+        """Make the arrays of a cluster. Leaders are the preferred ones: Kafka elects these by itself."""
+        row = {broker.id: index for index, broker in enumerate(cluster.brokers)}
+        partitions = cluster.partitions
+        width = max((len(each.replicas) for each in partitions), default=1)
+        replicas = np.full((len(partitions), width), NONE, np.intp)
+        for index, each in enumerate(partitions):
+            replicas[index, : len(each.replicas)] = [row[broker] for broker in each.replicas]
+        loads = np.array(
+            [(each.bytes_in_per_s, each.bytes_out_per_s, each.size_bytes) for each in partitions], np.float64
+        ).reshape(-1, len(RESOURCES))
+        follower, leader = loads.copy(), loads
+        follower[:, 1] = 0.0
+        followers = (replicas != NONE).sum(axis=1) - 1
+        leader[:, 1] += followers * leader[:, 0]
+        racks: dict[str | int, int] = {}
+        return cls(
+            replicas=replicas,
+            follower=follower,
+            leader=leader,
+            rack=np.array(
+                [
+                    racks.setdefault(broker.id if broker.rack is None else broker.rack, len(racks))
+                    for broker in cluster.brokers
+                ],
+                np.intp,
+            ),
+            capacity=np.array(
+                [
+                    (each.capacity.bytes_in_per_s, each.capacity.bytes_out_per_s, each.capacity.disk_bytes)
+                    for each in cluster.brokers
+                ],
+                np.float64,
+            ),
+        )
+
+    def rack_counts(self, replicas: Rows) -> Rows:
+        """In how many racks each partition is, with replicas placed like this."""
+        racks = np.sort(np.where(replicas == NONE, NONE, self.rack[replicas]), axis=1)
+        first = np.ones(racks.shape, np.bool_)
+        first[:, 1:] = racks[:, 1:] != racks[:, :-1]
+        counts: Rows = (first & (racks != NONE)).sum(axis=1)
+        return counts
+
+    def load(self, replicas: Rows) -> Floats:
+        """The load of each broker, brokers by resources, with replicas placed like this."""
+        total = np.zeros_like(self.capacity)
+        np.add.at(total, replicas[:, 0], self.leader)
+        for column in range(1, replicas.shape[1]):
+            there = replicas[:, column] != NONE
+            np.add.at(total, replicas[there, column], self.follower[there])
+        return total
+
+    def load_led_by(self, leaders: Rows) -> Floats:
+        """The load of each broker now, while these brokers lead the partitions."""
+        total = self.load(self.replicas)
+        extra = self.leader - self.follower
+        np.subtract.at(total, self.replicas[:, 0], extra)
+        np.add.at(total, leaders, extra)
+        return total

@@ -1,0 +1,174 @@
+"""Looks for a placement of replicas within limits that moves few bytes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from operator import itemgetter
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from loadwise.balance.placement import LEAST, Placement, over
+from loadwise.balance.rows import NONE, Floats, Rows
+
+_ALIKE = 0.9
+"""Of moves that gain nearly as much a byte, the one that gains most is taken: fewer replicas move."""
+_PARTNERS = 8
+"""Replicas are exchanged with those of so many brokers, the least loaded ones."""
+
+
+class _Change(NamedTuple):
+    partition: int
+    replicas: Rows
+
+
+_ChangesFrom: TypeAlias = Callable[[Placement, Floats, int], list[_Change]]
+
+
+def relieve(placement: Placement, limit: Floats) -> None:
+    """Change leaders, then move replicas, until no broker is above its limits or no single change helps."""
+    for changes_from in (_leader_change, _change):
+        while changes := _best(placement, limit, changes_from):
+            for change in changes:
+                placement.put(*change)
+
+
+def restore(placement: Placement, limit: Floats) -> None:
+    """Take changes back, of the largest partitions first, as long as brokers stay as well within their limits."""
+    while sum(_restored(placement, int(partition), limit) for partition in placement.changed()):
+        pass
+
+
+def _best(placement: Placement, limit: Floats, changes_from: _ChangesFrom) -> list[_Change]:
+    """The change that relieves the broker furthest above its limits, or if there is none, the next one."""
+    excess = over(placement.load, limit)
+    for broker in np.argsort(-excess, kind="stable"):
+        if excess[broker] <= LEAST:
+            break
+        if changes := changes_from(placement, limit, int(broker)):
+            return changes
+    return []
+
+
+def _change(placement: Placement, limit: Floats, broker: int) -> list[_Change]:
+    return (
+        _leader_change(placement, limit, broker) or _move(placement, limit, broker) or _swap(placement, limit, broker)
+    )
+
+
+def _leader_change(placement: Placement, limit: Floats, broker: int) -> list[_Change]:
+    """The leader on this broker that another replica should take over."""
+    replicas, load = placement.replicas, placement.load
+    led = np.flatnonzero(replicas[:, 0] == broker)
+    extra = placement.leader[led] - placement.follower[led]
+    there = replicas[led, 1:]
+    left = over(load[broker] - extra, limit[broker]) - over(load[broker], limit[broker])
+    then = load[there] + extra[:, None]
+    came = over(then, limit[there]) - over(load, limit)[there]
+    change = np.where((there != NONE) & placement.holds(then, there), left[:, None] + came, 0.0)
+    if not change.size or change.min() > -LEAST:
+        return []
+    index, column = np.unravel_index(change.argmin(), change.shape)
+    row = replicas[led[index]].copy()
+    row[[0, column + 1]] = row[[column + 1, 0]]
+    return [_Change(int(led[index]), row)]
+
+
+def _move(placement: Placement, limit: Floats, broker: int) -> list[_Change]:
+    """The replica on this broker that should move: it relieves most for its bytes."""
+    load = placement.load
+    here = _Replicas.on(placement, broker)
+    left = over(load[broker] - here.weight, limit[broker]) - over(load[broker], limit[broker])
+    then = load + here.weight[:, None]
+    came = over(then, limit) - over(load, limit)
+    permitted = placement.permitted(here.partitions, here.columns) & placement.holds(then)
+    best = _cheapest(np.where(permitted, -(left[:, None] + came), 0.0), here.moved_bytes(placement, broker))
+    if best is None:
+        return []
+    index, target = best
+    return [here.moved(placement, index, target)]
+
+
+def _swap(placement: Placement, limit: Floats, broker: int) -> list[_Change]:
+    """The replica on this broker, and the one on another, that should change places."""
+    load = placement.load
+    excess = over(load, limit)
+    here = _Replicas.on(placement, broker)
+    go, bytes_here = placement.permitted(here.partitions, here.columns), here.moved_bytes(placement, broker)
+    found: list[tuple[float, list[_Change]]] = []
+    for other in np.argsort(load.max(axis=1), kind="stable")[:_PARTNERS].tolist():
+        if other == broker:
+            continue
+        there = _Replicas.on(placement, other)
+        come = placement.permitted(there.partitions, there.columns)[:, broker]
+        change = here.weight[:, None] - there.weight
+        then_here, then_there = load[broker] - change, load[other] + change
+        gain = excess[broker] + excess[other] - over(then_here, limit[broker]) - over(then_there, limit[other])
+        permitted = go[:, other][:, None] & come & placement.holds(then_there, other)
+        permitted &= ((change >= 0.0) | (then_here <= placement.capacity[broker] + LEAST)).all(axis=-1)
+        moved = bytes_here[:, other][:, None] + there.moved_bytes(placement, other)[:, broker]
+        best = _cheapest(np.where(permitted, gain, 0.0), moved)
+        if best is not None:
+            changes = [here.moved(placement, best[0], other), there.moved(placement, best[1], broker)]
+            found.append((float(gain[best] / max(moved[best], LEAST)), changes))
+    return max(found, key=itemgetter(0))[1] if found else []
+
+
+def _cheapest(gain: Floats, moved_bytes: Floats) -> tuple[int, int] | None:
+    """Where the gain is largest for the bytes that move; None if there is no gain."""
+    if not gain.size or gain.max() < LEAST:
+        return None
+    a_byte = np.where(gain < LEAST, 0.0, gain / np.maximum(moved_bytes, LEAST))
+    alike = a_byte >= _ALIKE * a_byte.max()
+    row, column = np.unravel_index(np.where(alike, gain, 0.0).argmax(), gain.shape)
+    return int(row), int(column)
+
+
+class _Replicas(NamedTuple):
+    """The replicas on one broker."""
+
+    partitions: Rows
+    columns: Rows
+    weight: Floats
+
+    @classmethod
+    def on(cls, placement: Placement, broker: int) -> _Replicas:
+        partitions, columns = np.nonzero(placement.replicas == broker)
+        leads = (columns == 0)[:, None]
+        return cls(partitions, columns, np.where(leads, placement.leader[partitions], placement.follower[partitions]))
+
+    def moved_bytes(self, placement: Placement, broker: int) -> Floats:
+        """How many more bytes move in total if a replica goes to each broker: fewer if it returns."""
+        before = placement.before[self.partitions]
+        returns = (before[:, :, None] == np.arange(len(placement.load))).any(axis=1)
+        came = ~(before == broker).any(axis=1)
+        moved: Floats = placement.size[self.partitions][:, None] * (1.0 - returns - came[:, None])
+        return moved
+
+    def moved(self, placement: Placement, index: int, target: int) -> _Change:
+        """One of them on another broker."""
+        row = placement.replicas[self.partitions[index]].copy()
+        row[self.columns[index]] = target
+        return _Change(int(self.partitions[index]), row)
+
+
+def _restored(placement: Placement, partition: int, limit: Floats) -> bool:
+    """Place the partition as before, or nearer to that; whether it could be."""
+    now, excess = placement.replicas[partition].copy(), placement.excess(limit)
+    for earlier in _nearer(now, placement.before[partition]):
+        placement.put(partition, earlier)
+        if placement.excess(limit) <= excess + LEAST and placement.keeps_racks(partition, earlier):
+            return True
+        placement.put(partition, now)
+    return False
+
+
+def _nearer(now: Rows, before: Rows) -> Iterator[Rows]:
+    yield before
+    missing, arrived = np.setdiff1d(before, now), np.flatnonzero(~np.isin(now, before))
+    if len(missing) > 1 or (len(missing) == 1 and now[0] != before[0]):
+        for column in arrived:
+            for broker in missing:
+                nearer = now.copy()
+                nearer[column] = broker
+                yield nearer

@@ -1,0 +1,131 @@
+"""``loadwise balance``: plan leader changes and replica moves that even out the brokers of a cluster."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loadwise.balance.errors import BalanceError, UnfitClusterError
+from loadwise.balance.files import read_capacities, read_cluster
+from loadwise.balance.kafka_files import leader_election, reassignment
+from loadwise.balance.plan import plan as plan_of
+from loadwise.balance.table import HEADS, MEANINGS, about, notes, rows, summary
+from loadwise.cli.progress import waiting
+from loadwise.cli.tables import aligned
+from loadwise.cli.text_files import read_text
+
+if TYPE_CHECKING:
+    import argparse
+
+    from loadwise.balance.cluster import Cluster
+    from loadwise.balance.plan import Plan
+    from loadwise.cli.parser import Parser
+
+DESCRIPTION = """Plan how bytes in, bytes out and disk of each broker come below the mean plus a tenth.
+
+Leaders change first, because that moves no bytes; then replicas move, as few bytes as possible. Racks and stated
+capacities are kept. Nothing is changed: Kafka's own tools execute the files that --out writes."""
+EPILOG = f"""columns:
+{chr(10).join(f"  {name:9}  {meaning}" for name, meaning in MEANINGS)}
+
+examples:
+  loadwise balance cluster.json --out plan
+  loadwise balance cluster.json --capacities capacities.json --html plan.html"""
+REASSIGNMENT, ELECTION = "reassignment.json", "leader-election.json"
+
+
+def add_options(parser: Parser) -> None:
+    """Add the options of the command."""
+    source = parser.add_argument_group("the cluster")
+    source.add_argument(
+        "cluster",
+        type=Path,
+        metavar="CLUSTER",
+        help="brokers and partitions as a JSON file; `python -m pydoc loadwise.balance.files` describes the form",
+    )
+    source.add_argument(
+        "--capacities",
+        type=Path,
+        metavar="FILE",
+        help='what brokers may carry at most, as JSON: {"1": {"disk_bytes": 5e11, "bytes_in_per_s": 1e8}}. A'
+        " broker with a capacity of 0 is emptied",
+    )
+    shown = parser.add_argument_group("the plan")
+    shown.add_argument(
+        "--out", type=Path, metavar="FOLDER", help=f"write {REASSIGNMENT} and {ELECTION} for Kafka's tools there"
+    )
+    shown.add_argument("--json", dest="as_json", action="store_true", help="print JSON instead of the table")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Plan; the status is 2 for wrong input, and 1 where there is no plan."""
+    try:
+        cluster = _cluster(options.cluster, options.capacities)
+        with waiting("planning"):
+            plan = plan_of(cluster)
+        if options.out is not None:
+            _write(options.out, plan)
+    except BalanceError as error:
+        sys.stderr.write(f"loadwise balance: {error}\n")
+        return 2 if isinstance(error, UnfitClusterError) else 1
+    lines = [json.dumps(_as_json(plan))] if options.as_json else _report(plan, options.out)
+    sys.stdout.write("\n".join([*lines, ""]))
+    return 0
+
+
+def _cluster(path: Path, capacities: Path | None) -> Cluster:
+    cluster = read_cluster(read_text(path, UnfitClusterError), str(path))
+    if capacities is None:
+        return cluster
+    return cluster.with_capacities(read_capacities(read_text(capacities, UnfitClusterError), str(capacities)))
+
+
+def _report(plan: Plan, out: Path | None) -> list[str]:
+    lines = [about(plan), "", *aligned([HEADS, *rows(plan)]), "", summary(plan), *notes(plan)]
+    if out is not None:
+        lines += ["", *_commands(plan, out)]
+    return lines
+
+
+def _commands(plan: Plan, out: Path) -> list[str]:
+    """How Kafka's tools execute the plan."""
+    reassign = (
+        f"  kafka-reassign-partitions.sh --bootstrap-server HOST:PORT --reassignment-json-file {out / REASSIGNMENT}"
+    )
+    elect = (
+        "  kafka-leader-election.sh --bootstrap-server HOST:PORT --election-type preferred --path-to-json-file"
+        f" {out / ELECTION}"
+    )
+    moves = [f"{reassign} --execute", f"{reassign} --verify  # until all are complete"] if plan.reassigned else []
+    return [*moves, *([elect] if plan.elected else [])]
+
+
+def _write(folder: Path, plan: Plan) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in ((REASSIGNMENT, reassignment(plan)), (ELECTION, leader_election(plan))):
+            (folder / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UnfitClusterError(f"--out {folder} cannot be written: {error.strerror}") from error
+
+
+def _as_json(plan: Plan) -> dict[str, Any]:
+    fields = ("bytes_in_per_s", "bytes_out_per_s", "disk_bytes")
+    return {
+        "brokers": [
+            {
+                "id": broker.id,
+                "before": dict(zip(fields, before, strict=True)),
+                "after": dict(zip(fields, after, strict=True)),
+            }
+            for broker, before, after in zip(
+                plan.cluster.brokers, plan.before.tolist(), plan.after.tolist(), strict=True
+            )
+        ],
+        "moved_bytes": plan.moved_bytes,
+        "reassignment": reassignment(plan),
+        "leader_election": leader_election(plan),
+        "notes": list(notes(plan)),
+    }

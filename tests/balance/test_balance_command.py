@@ -1,0 +1,139 @@
+"""``loadwise balance`` from the command line, as far as it needs no broker."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Called, invoke
+
+
+def run(*arguments: str | Path) -> Called:
+    return invoke(["balance", *map(str, arguments)])
+
+
+def given() -> dict[str, Any]:
+    """Broker 1 leads both partitions; broker 3 has nothing."""
+    return {
+        "brokers": [{"id": 1, "rack": "a"}, {"id": 2}, {"id": 3, "capacity": {"disk_bytes": 1e12}}],
+        "partitions": [
+            {
+                "topic": "orders",
+                "partition": number,
+                "replicas": [1, 2],
+                "leader": 1,
+                "size_bytes": 3e9,
+                "bytes_in_per_s": 1e6,
+                "bytes_out_per_s": 2e6,
+            }
+            for number in range(6)
+        ],
+    }
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps(given()))
+    return path
+
+
+def test_the_table_and_the_files_of_kafkas_tools(cluster: Path, tmp_path: Path) -> None:
+    result = run(cluster, "--out", tmp_path / "plan")
+    assert result.exit_code == 0, result.output
+    rows = {line.split()[0]: line.split()[1:] for line in result.stdout.splitlines() if line}
+    assert rows["1"][:4] == ["a", "6", "→", "2"]
+    assert rows["3"] == ["-", "0", "→", "2", "0.00", "→", "1.00", "0.00", "→", "1.00", "0.00", "→", "1.00"]
+    assert rows["mean"] == ["4", "MB/s", "6", "MB/s", "12", "GB"]
+    assert "The plan changes 4 leaders and moves 4 replicas (12 GB, 33.3% of all)." in result.stdout
+    assert f"kafka-reassign-partitions.sh --bootstrap-server HOST:PORT --reassignment-json-file {tmp_path}" in (
+        result.stdout
+    )
+    reassignment = json.loads((tmp_path / "plan" / "reassignment.json").read_text())
+    election = json.loads((tmp_path / "plan" / "leader-election.json").read_text())
+    assert reassignment["version"] == 1
+    assert {frozenset(each) for each in reassignment["partitions"]} == {frozenset({"topic", "partition", "replicas"})}
+    assert {frozenset(each) for each in election["partitions"]} == {frozenset({"topic", "partition"})}
+    placed = [set(each["replicas"]) for each in reassignment["partitions"]]
+    assert sum(3 in each for each in placed) == 4
+
+
+def test_json_for_programs(cluster: Path) -> None:
+    told = json.loads(run(cluster, "--json").stdout)
+    assert told["moved_bytes"] == 12e9
+    assert told["brokers"][2]["before"] == {"bytes_in_per_s": 0, "bytes_out_per_s": 0, "disk_bytes": 0}
+    assert told["brokers"][2]["after"] == {"bytes_in_per_s": 4e6, "bytes_out_per_s": 6e6, "disk_bytes": 12e9}
+    assert len(told["leader_election"]["partitions"]) == 4
+
+
+def test_a_stated_capacity_is_kept(cluster: Path, tmp_path: Path) -> None:
+    capacities = tmp_path / "capacities.json"
+    capacities.write_text('{"3": {"disk_bytes": 7e9}}')
+    told = json.loads(run(cluster, "--capacities", capacities, "--json").stdout)
+    assert told["brokers"][2]["after"]["disk_bytes"] == 6e9
+
+
+def _without(name: str) -> dict[str, Any]:
+    changed = given()
+    del changed["partitions"][2][name]
+    return changed
+
+
+def _with(**fields: object) -> dict[str, Any]:
+    changed = given()
+    changed["partitions"][2].update(fields)
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("content", "culprit"),
+    [
+        (_without("size_bytes"), "cluster.json: partitions[2]: the field size_bytes is missing; add it"),
+        (_with(sise_bytes=1), "partitions[2]: 'sise_bytes' is not a field; did you mean size_bytes?"),
+        (_with(leader=None), "partition orders-2 has no leader; start a broker with an in-sync replica, one of 1, 2"),
+        (_with(leader=3), "partition orders-2 is led by broker 3, which has no replica of it"),
+        (_with(replicas=[1, 4]), "partition orders-2 has a replica on broker 4, which is not up; start the broker"),
+        (_with(replicas=[1, 1]), "partition orders-2 has two replicas on one broker: 1, 1"),
+        (_with(replicas=[]), "partition orders-2 has no replicas"),
+        (_with(partition=1), "partition orders-1 is given 2 times; keep one of them"),
+        (_with(size_bytes=-1), "partitions[2].size_bytes is -1; expected a number of 0 or more"),
+        (_with(size_bytes=float("nan")), "partitions[2].size_bytes is NaN; expected a number of 0 or more"),
+        (_with(partition="2"), 'partitions[2].partition is "2"; expected a whole number of 0 or more'),
+        ({"brokers": [], "partitions": []}, "the cluster has no brokers"),
+        ({"brokers": []}, "cluster.json: the field partitions is missing"),
+        ([], "cluster.json is []; expected an object with brokers, partitions"),
+    ],
+)
+def test_a_wrong_cluster_is_one_line_that_names_the_culprit(content: object, culprit: str, cluster: Path) -> None:
+    cluster.write_text(json.dumps(content))
+    result = run(cluster)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"loadwise balance: {cluster}")
+    assert culprit in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("capacities", "status", "culprit"),
+    [
+        ('{"5": {}}', 2, "a capacity is stated for broker 5, which the cluster does not have; its brokers are 1, 2, 3"),
+        ('{"1": {"disk_byte": 5}}', 2, "capacities.json: 1: 'disk_byte' is not a field; did you mean disk_bytes?"),
+        ('{"one": {}}', 2, "'one' is no broker id"),
+        ('{"1": {"disk_bytes": 1}}', 1, "no plan was found that keeps broker 1 within its capacity of disk"),
+        ("{", 2, "capacities.json, line 1, column 2: not JSON"),
+    ],
+)
+def test_wrong_capacities(capacities: str, status: int, culprit: str, cluster: Path, tmp_path: Path) -> None:
+    path = tmp_path / "capacities.json"
+    path.write_text(capacities)
+    result = run(cluster, "--capacities", path)
+    assert (result.exit_code, result.stdout) == (status, "")
+    assert culprit in result.stderr
+
+
+def test_a_folder_that_cannot_be_written(cluster: Path) -> None:
+    result = run(cluster, "--out", cluster)
+    assert result.exit_code == 2
+    assert "cannot be written" in result.stderr

@@ -1,0 +1,137 @@
+"""What a plan promises: balance, racks, capacities, and nothing moved that need not be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from random_clusters import loads, random_cluster
+
+from loadwise.balance.cluster import Broker, Capacity, Cluster, Partition
+from loadwise.balance.errors import NoPlanError
+from loadwise.balance.plan import Plan, plan
+
+
+def _partition(number: int, *replicas: int, size: float = 0, bytes_in: float = 0, bytes_out: float = 0) -> Partition:
+    return Partition(
+        topic="t",
+        partition=number,
+        replicas=replicas,
+        leader=replicas[0],
+        size_bytes=size,
+        bytes_in_per_s=bytes_in,
+        bytes_out_per_s=bytes_out,
+    )
+
+
+def _cluster(brokers: int, *partitions: Partition) -> Cluster:
+    return Cluster(brokers=tuple(Broker(id=each) for each in range(1, brokers + 1)), partitions=partitions)
+
+
+def _busiest(cluster: Cluster) -> list[float]:
+    """The busiest broker over the mean, of each resource."""
+    return [max(each) / (sum(each) / len(each)) for each in zip(*loads(cluster).values(), strict=True)]
+
+
+def _racks(cluster: Cluster) -> list[int]:
+    rack = {broker.id: broker.rack or broker.id for broker in cluster.brokers}
+    return [len({rack[broker] for broker in each.replicas}) for each in cluster.partitions]
+
+
+def _moved_bytes(plan: Plan) -> float:
+    return sum(
+        len(set(after.replicas) - set(before.replicas)) * before.size_bytes
+        for before, after in zip(plan.cluster.partitions, plan.planned.partitions, strict=True)
+    )
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_many_partitions_come_below_the_mean_plus_a_tenth(seed: int) -> None:
+    cluster = random_cluster(Random(seed), brokers=9, partitions=300, replicas=3, racks=3, empty=seed % 3)
+    planned = plan(cluster)
+    assert max(_busiest(cluster)) > 1.1
+    assert max(_busiest(planned.planned)) <= 1.1 + 1e-6
+    assert _racks(planned.planned) == _racks(cluster)
+    for before, after in zip(cluster.partitions, planned.planned.partitions, strict=True):
+        assert len(set(after.replicas)) == len(before.replicas)
+        assert after.leader == after.replicas[0]
+    assert planned.moved_bytes == _moved_bytes(planned)
+    for broker, load in zip(planned.cluster.brokers, planned.after.tolist(), strict=True):
+        assert load == pytest.approx(loads(planned.planned)[broker.id])
+
+
+def test_leaders_change_before_replicas_move() -> None:
+    cluster = _cluster(3, *(_partition(each, 1, 2, 3, size=1e9, bytes_in=1e6, bytes_out=1e6) for each in range(6)))
+    planned = plan(cluster)
+    assert planned.moved == ()
+    assert max(_busiest(planned.planned)) == pytest.approx(1)
+    assert len(planned.elected) == len(planned.reassigned) == 4
+
+
+def test_a_balanced_cluster_is_left_alone() -> None:
+    cluster = _cluster(2, _partition(0, 1, size=1.09, bytes_in=1), _partition(1, 2, size=1, bytes_in=1))
+    planned = plan(cluster)
+    assert planned.planned == cluster
+    assert planned.reassigned == planned.elected == ()
+
+
+def test_a_partition_that_is_not_led_by_its_preferred_leader_is_elected_only() -> None:
+    led_by_2 = replace(_partition(0, 1, 2, size=1, bytes_in=1), leader=2)
+    planned = plan(_cluster(2, led_by_2, _partition(1, 2, 1, size=1, bytes_in=1)))
+    assert planned.reassigned == ()
+    assert [(each.name, each.leader) for each in planned.elected] == [("t-0", 1)]
+    assert planned.before[:, 1].tolist() == [0, 2]
+    assert planned.after[:, 1].tolist() == [1, 1]
+
+
+def test_no_broker_is_above_its_capacity() -> None:
+    parts = [_partition(each, 1 + each % 2, size=10, bytes_in=1) for each in range(20)]
+    cluster = _cluster(3, *parts).with_capacities({3: Capacity(disk_bytes=30), 1: Capacity(bytes_in_per_s=8)})
+    after = loads(plan(cluster).planned)
+    assert after[3][2] <= 30
+    assert after[1][0] <= 8
+    assert after[2][2] <= 1.1 * 90
+
+
+def test_a_broker_with_a_capacity_of_0_is_emptied() -> None:
+    parts = [_partition(each, 1 + each % 3, 1 + (each + 1) % 3, size=1, bytes_in=1) for each in range(12)]
+    cluster = _cluster(4, *parts).with_capacities({1: Capacity(disk_bytes=0)})
+    after = loads(plan(cluster).planned)
+    assert after[1] == (0, 0, 0)
+    assert max(after[each][2] for each in (2, 3, 4)) <= 1.1 * 8
+
+
+def test_replicas_stay_in_as_many_racks() -> None:
+    brokers = [Broker(id=each, rack="ab"[each % 2]) for each in range(4)]
+    parts = [_partition(each, 0, 1, size=1, bytes_in=1) for each in range(8)]
+    planned = plan(Cluster(brokers=tuple(brokers), partitions=tuple(parts)))
+    assert _racks(planned.planned) == [2] * 8
+    assert max(_busiest(planned.planned)) <= 1.1
+
+
+def test_one_partition_that_is_too_much_for_any_broker_is_named() -> None:
+    cluster = _cluster(
+        4, _partition(0, 1, size=100, bytes_in=1), *(_partition(each, 1, size=1) for each in range(1, 9))
+    )
+    planned = plan(cluster)
+    assert [broker.id for broker in planned.above(2)] == [1]
+    assert [each.name for each, _ in planned.moved] == [f"t-{each}" for each in range(1, 9)]
+
+
+@pytest.mark.parametrize(
+    ("capacities", "culprit"),
+    [
+        ({1: Capacity(disk_bytes=9), 2: Capacity(disk_bytes=10)}, "capacities of disk hold 19 together, .* need 20"),
+        ({1: Capacity(disk_bytes=0)}, "partition t-0 has 2 replicas, and only 1 brokers"),
+        ({1: Capacity(disk_bytes=5), 2: Capacity(disk_bytes=15)}, "broker 1 within its capacity of disk: 10 of 5"),
+    ],
+)
+def test_capacities_that_cannot_hold_are_refused(capacities: dict[int, Capacity], culprit: str) -> None:
+    cluster = _cluster(2, _partition(0, 1, 2, size=10))
+    with pytest.raises(NoPlanError, match=culprit):
+        plan(cluster.with_capacities(capacities))
+
+
+def test_a_cluster_without_partitions_has_an_empty_plan() -> None:
+    assert plan(_cluster(2)).reassigned == ()

@@ -1,0 +1,48 @@
+"""Random clusters, and their brokers' loads by plain arithmetic."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from random import Random
+
+from loadwise.balance.cluster import Broker, Cluster, Partition
+
+
+def random_cluster(
+    random: Random, *, brokers: int, partitions: int, replicas: int, racks: int = 0, empty: int = 0
+) -> Cluster:
+    """A cluster of skewed partitions, each in as many racks as can be; the last ``empty`` brokers have none."""
+    rack = {broker: chr(ord("a") + broker % racks) if racks else None for broker in range(brokers)}
+    placed = []
+    for number in range(partitions):
+        on = random.sample(range(brokers - empty), replicas)
+        while racks and len({rack[broker] for broker in on}) < min(replicas, racks):
+            on = random.sample(range(brokers - empty), replicas)
+        skew = random.lognormvariate(0, 1)
+        placed.append(
+            Partition(
+                topic=f"topic-{number % 7}",
+                partition=number // 7,
+                replicas=tuple(on),
+                leader=on[0],
+                size_bytes=round(1e9 * skew * random.lognormvariate(0, 0.5)),
+                bytes_in_per_s=round(1e5 * skew),
+                bytes_out_per_s=round(2e5 * skew * random.lognormvariate(0, 0.5)),
+            )
+        )
+    return Cluster(
+        brokers=tuple(Broker(id=broker, rack=rack[broker]) for broker in range(brokers)), partitions=tuple(placed)
+    )
+
+
+def loads(cluster: Cluster) -> dict[int, tuple[float, float, float]]:
+    """Bytes in, bytes out and disk of each broker: each replica writes, the leader sends to consumers and followers."""
+    total: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    for partition in cluster.partitions:
+        for broker in partition.replicas:
+            total[broker][0] += partition.bytes_in_per_s
+            total[broker][2] += partition.size_bytes
+            if broker != partition.leader:
+                total[partition.leader][1] += partition.bytes_in_per_s
+        total[partition.leader][1] += partition.bytes_out_per_s
+    return {broker.id: tuple(total[broker.id]) for broker in cluster.brokers}
