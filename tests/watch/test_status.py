@@ -21,6 +21,7 @@ from loadwise.watch.status import Condition, GroupStatus, status
 from loadwise.watch.verdict import Kind, StandingVerdict, verdict
 
 WINDOW_S = 20.0
+BEHIND = (Condition.BEHIND, Condition.CATCHES_UP, Condition.DROWNS)
 
 
 def readings(
@@ -133,7 +134,9 @@ def test_sums_and_json_hold_for_any_group(partitions: list[tuple[int, int, int]]
     assert seen.lag == sum(at.end - (at.committed or 0) for at in made[-1].offsets.values())
     assert seen.unowned == 0
     assert seen.arrival_per_s == pytest.approx(sum(arrivals) if window_s else 0)
-    assert all(member.utilisation is None or member.utilisation >= 0 for member in seen.members)
+    known = [member for member in seen.members if member.utilisation is not None]
+    assert all(member.condition in BEHIND for member in known), "a member without a backlog shows no capacity"
+    assert all(member.utilisation > 1 for member in known if member.condition is Condition.DROWNS)
     assert verdict(seen).text
     asked = situation(made, window_s=seen.window_s, from_beginning=True)
     assert (asked is None) == (window_s == 0)

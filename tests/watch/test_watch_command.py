@@ -19,7 +19,7 @@ RECORDS = (60, 10, 10, 10)
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_group_of_either_protocol(broker: str, protocol: str) -> None:
+def test_a_group_of_either_protocol(broker: str, protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = f"watch-{uuid.uuid4().hex[:12]}"
     make_topic(broker, topic, len(RECORDS))
     fill(broker, topic, RECORDS)
@@ -57,6 +57,9 @@ def test_a_group_of_either_protocol(broker: str, protocol: str) -> None:
         shown = invoke(["watch", *where, "--readings", "1"])
         assert shown.exit_code == 0, shown.output
         assert "2 members, lag 60" in shown.stdout
+        monkeypatch.setenv("COLUMNS", "60")
+        narrow = invoke(["watch", *where, "--readings", "1"])
+        assert max(map(len, shown.stdout.splitlines())) > 60 >= max(map(len, narrow.stdout.splitlines()))
 
 
 def test_a_reading_that_fails_is_told_and_the_next_one_is_made() -> None:

@@ -93,20 +93,18 @@ def run(options: argparse.Namespace) -> int:
     if not is_installed("rich"):
         sys.stderr.write(f"loadwise demo: it needs rich, which is not installed: {pip_install('demo')}\n")
         return 1
-    from rich.console import Console
-
+    from loadwise.cli.console import console
     from loadwise.demo.errors import DemoError
     from loadwise.demo.run import ASSIGNORS, Settings, run_demo
     from loadwise.demo.screen import Screen
 
-    # A pipe or a log has no width of its own.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    printed = console()
     html: Path = options.html
     try:
         html.open("a").close()  # it is written at the end, and whoever waited for it should get it
     except OSError as error:
         text = f"loadwise demo: --html {html} cannot be written: {error.strerror}"
-        console.print(text, markup=False, soft_wrap=True)
+        printed.print(text, markup=False, soft_wrap=True)
         return 2
     settings = Settings(
         assignors=options.assignor or ASSIGNORS,
@@ -119,11 +117,11 @@ def run(options: argparse.Namespace) -> int:
         spark=options.spark,
     )
     try:
-        asyncio.run(run_demo(settings, Screen(console)))
+        asyncio.run(run_demo(settings, Screen(printed)))
     except DemoError as error:
-        console.print(f"loadwise demo failed: {error}", style="red", markup=False, soft_wrap=True)
+        printed.print(f"loadwise demo failed: {error}", style="red", markup=False, soft_wrap=True)
         return 1
     except KeyboardInterrupt:
-        console.print("interrupted; all processes of the demo have ended")
+        printed.print("interrupted; all processes of the demo have ended")
         return 130
     return 0

@@ -6,15 +6,13 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from loadwise.cli.console import console
 from loadwise.compare.columns import COLUMNS, best
 from loadwise.compare.comparison import Comparison
 from loadwise.installation import is_installed
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-_WIDTH = 120
-"""A pipe or a log has no width of its own."""
 
 
 def show(comparison: Comparison) -> None:
@@ -25,15 +23,14 @@ def show(comparison: Comparison) -> None:
     if not is_installed("rich"):
         sys.stdout.write("\n".join([comparison.about, *about, "", *plain(comparison), ""]))
         return
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
-    console.print(Text(comparison.about, "bold"))
+    printed = console()
+    printed.print(Text(comparison.about, "bold"))
     for line in about:
-        console.print(Text(line))
-    console.print()
-    console.print(table(comparison, console.width))
+        printed.print(Text(line))
+    printed.print()
+    printed.print(table(comparison, printed.width))
 
 
 def plain(comparison: Comparison) -> list[str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from loadwise.assignor.algorithms import ALGORITHMS
 from loadwise.assignor.errors import MissingClientError
+from loadwise.cli.console import console
 from loadwise.cli.parser import Parser, add_command_config, at_least, one_of, whole_number
 from loadwise.cli.progress import waiting
 from loadwise.cli.text_files import read_text
@@ -39,7 +40,6 @@ DESCRIPTION = """Watch a group: which members fall behind, which have time left,
 The group may have clients of any kind, and either protocol. It is only read. The utilisation of a member is known while
 it has a backlog, because only then it shows what it can process. If the group cannot be read for a while, because
 brokers or members restart, the watch says so and goes on."""
-_LOG_WIDTH = 120
 EPILOG = f"""columns:
 {chr(10).join(f"  {each.name or '(bar)':11}  {each.meaning}" for each in COLUMNS)}
 
@@ -177,17 +177,15 @@ class _JsonLines:
 
 
 class _Printed:
-    """Each reading below the last one, for a pipe or a log, which has no width of its own."""
+    """Each reading below the last one, for a pipe or a log."""
 
     def __init__(self) -> None:
-        from rich.console import Console
-
-        self._console = Console(highlight=False, width=_LOG_WIDTH)
+        self._console = console()
 
     def show(self, status: GroupStatus, verdict: Verdict, comparison: Comparison | None) -> None:
         from loadwise.watch.screen import shown
 
-        self._console.print(shown(status, verdict, comparison, _LOG_WIDTH))
+        self._console.print(shown(status, verdict, comparison, self._console.width))
         self._console.print()
 
     def fail(self, text: str) -> None:
@@ -220,10 +218,9 @@ def _display(*, as_json: bool) -> AbstractContextManager[Display]:
 
 @contextmanager
 def _screen() -> Iterator[Display]:
-    from rich.console import Console
     from rich.live import Live
 
-    with Live(console=Console(highlight=False), auto_refresh=False) as live:
+    with Live(console=console(), auto_refresh=False) as live:
         yield _Screen(live)
 
 

@@ -81,7 +81,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         name="utilisation",
         short="used",
-        meaning="arrivals over what it can process, known while it has a backlog; above 100 % it falls behind forever",
+        meaning="arrivals over what it can process, known while it has a backlog; above 100 % the backlog grows",
         text=_utilisation,
     ),
     Column(

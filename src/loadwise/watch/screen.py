@@ -86,7 +86,7 @@ def _cell(column: Column, member: MemberStatus, status: GroupStatus) -> Text:
         return _chosen(text)
     if column.name in {"", "condition"}:
         return Text(text, _STYLES[member.condition])
-    overloaded = column.name == "utilisation" and (member.utilisation or 0) > 1
+    overloaded = column.name == "utilisation" and member.condition is Condition.DROWNS
     return Text(text, "bold red" if overloaded else "")
 
 

@@ -65,7 +65,7 @@ class MemberStatus:
 
     @property
     def utilisation(self) -> float | None:
-        """Arrivals over capacity; above 1 it falls behind for ever. None where the capacity is not known."""
+        """Arrivals over capacity. None where the capacity is not known."""
         return self.arrival_per_s / self.capacity_per_s if self.capacity_per_s else None
 
 
@@ -179,7 +179,8 @@ def _member(label: str, host: str, count: int, mine: Sequence[_Partition], windo
     rise = math.fsum(each.lag_per_s for each in mine)
     processed = max(arrival - rise, 0.0)
     condition = Condition.KEEPS_UP
-    if lag > arrival * TRAFFIC_S:
+    has_backlog = lag > TRAFFIC_S * max(arrival, processed)
+    if has_backlog:
         slack = _STEADY * max(arrival, processed)
         condition = Condition.BEHIND
         if rise > slack:
@@ -188,7 +189,7 @@ def _member(label: str, host: str, count: int, mine: Sequence[_Partition], windo
             condition = Condition.CATCHES_UP
     elif not lag and not arrival:
         condition = Condition.IDLE
-    busy = window_s > 0 and lag > processed * TRAFFIC_S and any(each.had_backlog for each in mine)
+    busy = window_s > 0 and has_backlog and any(each.had_backlog for each in mine)
     return MemberStatus(
         label=label,
         host=host,
