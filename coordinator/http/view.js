@@ -4,6 +4,7 @@
 
 const KEPT_MS = 120000;
 const RATE_OVER_MS = 30000; // several commits, which most consumers make every 5 seconds
+const FRAME = 34; // pixels beside a chart in its section
 const LINES = 6; // members with a colour of their own in a chart; the others are grey
 const SVG = "http://www.w3.org/2000/svg";
 const samples = new Map(); // group id -> [{atMs, ends, committed, lag}], oldest first; maps by "topic-partition"
@@ -78,34 +79,37 @@ const element = (name, attributes, text) => {
 // Three round numbers up to at least the largest value.
 const ticks = most => {
   const step = Math.pow(10, Math.floor(Math.log10(Math.max(most, 2) / 2)));
-  const round = [1, 2, 5, 10].map(each => each * step).find(each => 2 * each >= most);
+  const round = [1, 1.5, 2, 2.5, 3, 4, 5, 7.5, 10].map(each => each * step).find(each => 2 * each >= most);
   return [0, round, 2 * round];
 };
 
-// The lag of each member over the last two minutes.
+// The lag of each member since the page was opened, at most two minutes.
 const chart = (group, called, order) => {
   const kept = samples.get(group.group_id), nowMs = kept[kept.length - 1].atMs;
-  const width = 720, height = 190, left = 78, right = 12, top = 22, bottom = 28;
+  if (nowMs === kept[0].atMs) return make("p", "The lag over time is drawn from the next reading on.", "empty");
+  const spanMs = nowMs - kept[0].atMs;
+  const width = Math.max(document.getElementById("groups").clientWidth - FRAME, 240);
+  const height = 190, left = 64, right = 12, top = 22, bottom = 28;
   const scale = ticks(Math.max(1, ...kept.flatMap(sample => [...sample.lag.values()])));
-  const x = atMs => width - right - (width - left - right) * (nowMs - atMs) / KEPT_MS;
+  const x = atMs => width - right - (width - left - right) * (nowMs - atMs) / spanMs;
   const y = lag => height - bottom - (height - top - bottom) * lag / scale[2];
   const svg = element("svg", {viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img",
-    "aria-label": `lag of each member of ${group.group_id} over the last two minutes`});
+    "aria-label": `lag of each member of ${group.group_id} over the last ${duration(spanMs)}`});
   for (const value of scale) {
     svg.append(element("line", {class: value ? "grid" : "axis", x1: left, x2: width - right, y1: y(value), y2: y(value)}));
     svg.append(element("text", {x: left - 8, y: y(value) + 4, "text-anchor": "end"}, number(value)));
   }
   svg.append(element("text", {x: left, y: 12}, "records that wait for each member"));
-  for (const [seconds, name] of [[120, "2 min ago"], [60, "1 min ago"], [0, "now"]])
-    svg.append(element("text", {x: x(nowMs - 1000 * seconds), y: height - 8,
-      "text-anchor": seconds === 120 ? "start" : seconds ? "middle" : "end"}, name));
+  for (const [part, anchor] of [[1, "start"], [0.5, "middle"], [0, "end"]])
+    svg.append(element("text", {x: x(nowMs - part * spanMs), y: height - 8, "text-anchor": anchor},
+      part ? `${duration(part * spanMs)} ago` : "now"));
   // The worst have colours, by name, so that these stay while the order changes; they are drawn last, above the others.
   const worst = order.slice(0, LINES).sort((a, b) => called.get(a.member_id) < called.get(b.member_id) ? -1 : 1);
   for (const member of [...order].reverse()) {
     const rank = worst.indexOf(member);
     const points = kept.filter(sample => sample.lag.has(member.member_id))
       .map(sample => `${x(sample.atMs).toFixed(1)},${y(sample.lag.get(member.member_id)).toFixed(1)}`);
-    if (points.length === 1) points.push(`${width - right},${points[0].split(",")[1]}`);
+    if (points.length === 1) points.push(points[0]); // a member of one reading is a dot
     const line = element("polyline", {class: `line ${rank < 0 ? "rest" : `c${rank}`}`, points: points.join(" ")});
     line.append(element("title", {}, called.get(member.member_id)));
     svg.append(line);
@@ -127,7 +131,7 @@ const chart = (group, called, order) => {
 };
 
 const grid = (columns, rows) => {
-  const made = make("table");
+  const made = make("table", undefined, "stacked");
   const head = made.createTHead().insertRow();
   for (const [title, kind, meaning] of columns) {
     const cell = make("th", title, kind);
@@ -140,6 +144,7 @@ const grid = (columns, rows) => {
     const line = body.insertRow();
     row.forEach((value, index) => {
       const cell = make("td", undefined, columns[index][1]);
+      cell.dataset.name = columns[index][0];
       cell.append(value ?? "-");
       line.append(cell);
     });
@@ -208,8 +213,18 @@ const row = (group, member, name, lag, most) => {
     used === null ? "-" : make("b", `${Math.round(100 * used)} %`, used > 1 ? "behind" : "")];
 };
 
-const ago = ms => ms < 1000 ? `${ms} ms ago` : ms < 60000 ? `${Math.round(ms / 1000)} s ago`
-  : `${Math.round(ms / 60000)} min ago`;
+const duration = ms => ms < 1000 ? `${ms} ms` : ms < 120000 ? `${Math.round(ms / 1000)} s` : `${Math.round(ms / 60000)} min`;
+const ago = ms => `${duration(ms)} ago`;
+
+// A reason with the short names of members in place of their ids; those that left have their client id.
+const UUID = /-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g;
+const inWords = (reason, called) =>
+  [...called].reduce((text, [id, name]) => text.replaceAll(id, name), reason).replace(UUID, "");
+
+// The newest transition that began a rebalance or decided about one; those after it only complete it.
+const newestCause = group => group.history.findLast((each, index) => each.before === each.after
+  || ["PreparingRebalance", "Empty"].includes(each.after)
+  || group.type !== "classic" && each.generation !== group.history[index - 1]?.generation);
 
 const shown = (group, nowMs) => {
   const section = make("section");
@@ -226,11 +241,11 @@ const shown = (group, nowMs) => {
   const most = Math.max(0, ...lags.values());
   const byName = (a, b) => called.get(a.member_id).localeCompare(called.get(b.member_id), "en", {numeric: true});
   const order = [...group.members].sort((a, b) => lags.get(b.member_id) - lags.get(a.member_id) || byName(a, b));
-  const last = group.history[group.history.length - 1];
-  const decided = [...group.history].reverse().find(each => each.reason.startsWith("for the load")) ?? last;
-  if (decided) {
+  const cause = newestCause(group);
+  if (cause) {
     const reason = make("p", undefined, "facts");
-    reason.append("last decision ", make("b", decided.reason || "-"), `, ${ago(nowMs - decided.at_ms)}`);
+    const what = cause.before === cause.after ? "last decision" : "last rebalance";
+    reason.append(`${what}, ${ago(nowMs - cause.at_ms)}: `, make("b", inWords(cause.reason, called)));
     section.append(reason);
   }
   if (!group.members.length) section.append(make("p", "No member now. The group's commits are kept.", "empty"));
@@ -245,15 +260,15 @@ const shown = (group, nowMs) => {
   section.append(table(`${group.group_id} history`, "History, newest first",
     [["when", "text"], ["from", "text"], ["to", "text"], [epoch], ["members"], ["why", "text wide"]],
     group.history.slice(-20).reverse().map(each => [ago(nowMs - each.at_ms), each.before, each.after, number(each.generation),
-      number(each.members), each.reason])));
+      number(each.members), inWords(each.reason, called)])));
   return section;
 };
 
 const digest = groups => {
   const box = make("div", undefined, "digest");
   const sum = which => {
-    const rates = groups.map(group => rate(group.group_id, group.partitions, which));
-    return rates.some(each => each === null) ? null : rates.reduce((a, b) => a + b, 0);
+    const rates = groups.map(group => rate(group.group_id, group.partitions, which)).filter(each => each !== null);
+    return rates.length ? rates.reduce((a, b) => a + b, 0) : null;
   };
   const facts = [["groups", groups.length], ["members", groups.reduce((all, group) => all + group.members.length, 0)],
     ["lag", groups.reduce((all, group) => all + group.lag, 0)], ["arrive a second", sum("ends")], ["processed a second", sum("committed")]];

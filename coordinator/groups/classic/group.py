@@ -392,8 +392,13 @@ class ClassicGroup:
             case _:
                 # If a leader joins a stable group, it wants a rebalance, for example for new partitions.
                 self._update(member, event)
-                news = "" if unchanged else " with a new subscription"
-                self._wait_for_all(member, event.token, f"{member.member_id} rejoined{news}")
+                if not unchanged:
+                    reason = f"{member.member_id} changed its subscription"
+                elif is_leader:
+                    reason = f"the leader, {member.member_id}, asked for it"
+                else:
+                    reason = f"{member.member_id} rejoined"
+                self._wait_for_all(member, event.token, reason)
 
     def _add_member(self, event: Join, member_id: str) -> None:
         if not self.members:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from html import escape
 
@@ -41,6 +42,14 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 18px; max-w
   font-size: 14px; }
 dt { font-weight: 600; } dd { margin: 0; color: var(--soft); }
 @media (max-width: 640px) { dl { grid-template-columns: 1fr; } dd { margin-bottom: 8px; } }
+@media (max-width: 640px) {
+  .stacked thead { display: none; }
+  .stacked, .stacked tbody, .stacked tr { display: block; }
+  .stacked tr { padding: 8px 0; border-bottom: 1px solid var(--rule); }
+  .stacked td, .stacked td:first-child { display: flex; justify-content: space-between; gap: 16px; padding: 2px 0;
+    border: 0; text-align: right; white-space: normal; }
+  .stacked td::before { content: attr(data-name); color: var(--soft); font-weight: 400; text-align: left; }
+}
 .warning { color: var(--bad); }
 footer { margin-top: 40px; color: var(--soft); font-size: 13px; }
 """
@@ -59,10 +68,20 @@ def document(title: str, body: Iterable[str], *, style: str = "") -> str:
 
 
 def table(heads: Iterable[str], rows: Iterable[str]) -> str:
-    """A table that scrolls by itself where it is too wide. Heads and rows (``<tr>``) are HTML."""
-    head = "".join(f"<th>{name}</th>" for name in heads)
-    body = "\n".join(rows)
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>'
+    """A table whose cells stand below each other on a narrow screen. Heads and rows (``<tr>``) are HTML."""
+    names = list(heads)
+    head = "".join(f"<th>{name}</th>" for name in names)
+    body = "\n".join(_with_names(row, [re.sub("<[^>]+>", " ", name) for name in names]) for row in rows)
+    return (
+        '<div class="scroll"><table class="stacked">'
+        f"<thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>"
+    )
+
+
+def _with_names(row: str, names: Iterable[str]) -> str:
+    """The row with the name of its column in every cell."""
+    left = iter(names)
+    return re.sub("<td", lambda _: f'<td data-name="{next(left)}"', row)
 
 
 def definitions(meanings: Iterable[tuple[str, str]]) -> str:

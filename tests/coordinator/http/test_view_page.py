@@ -86,8 +86,10 @@ def test_the_page_shows_what_the_json_says(
     assert "t 1 - 0 - reader" in shown
     broker = f"loadwise {loadwise.__version__} at {viewed.bootstrap_servers}"
     assert shown.startswith(f"1 group - {broker} Groups live {broker} 1 groups 1 members 2 lag")
-    assert "records that wait for each member 2 min ago 1 min ago now" in shown
-    assert 'class="line c0"' in html
+    assert "The lag over time is drawn from the next reading on." in shown
+    assert group["leader"] not in shown, "members have short names, in reasons too"
+    assert 'data-name="utilisation"' in html, "a narrow screen has no heads of columns"
+    assert re.search(r"last rebalance, \d+ m?s ago: reader joined", shown)
     assert shown.index("CompletingRebalance Stable") < shown.index("Empty PreparingRebalance"), "the newest comes first"
     assert "status" in html
 
@@ -109,8 +111,12 @@ def test_the_page_follows_what_happens(
         return response
 
     server.handle = and_then_rebalance
-    shown = text(browse(viewed.http_url, 3000))
+    html = browse(viewed.http_url, 3000)
+    shown = text(html)
     assert len(seen) > 1
+    assert 'class="line c0"' in html
+    assert re.search(r"records that wait for each member \d+ m?s ago \d+ m?s ago now", shown)
+    assert re.search(r"last rebalance, \d+ m?s ago: forced by a test", shown)
     assert "Stable PreparingRebalance" in shown
     assert "forced by a test" in shown
 
