@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import ClassVar, Final, TypeAlias, TypedDict, Unpack
 
+from loadwise.coordinator.cluster.brokers import FIRST_NODE_ID
 from loadwise.coordinator.errors import BadFaultError, NoSuchFaultError
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -74,6 +75,8 @@ class Subject:
 
     api: str
     """Kafka's name of the API."""
+    broker: int = FIRST_NODE_ID
+    """The broker that received it."""
     client_id: str = ""
     groups: frozenset[str] = frozenset()
     members: frozenset[str] = frozenset()
@@ -92,6 +95,8 @@ class Conditions(TypedDict, total=False):
     """Requests of clients with this client id."""
     topic: str
     """Requests that name this topic."""
+    broker: int
+    """Requests to the broker with this node id."""
     skip: int
     """Number of requests to let pass first (default: 0)."""
     times: int | None
@@ -111,6 +116,7 @@ class Fault:
     member: str | None
     client_id: str | None
     topic: str | None
+    broker: int | None
     after_handling: bool
     skips_left: int
     times_left: int | None
@@ -123,6 +129,7 @@ class Fault:
         return (
             self.api in {ANY_API, subject.api}
             and self.client_id in {None, subject.client_id}
+            and self.broker in {None, subject.broker}
             and (self.group is None or self.group in subject.groups)
             and (self.member is None or self.member in subject.members)
             and (self.topic is None or self.topic in subject.topics)
@@ -246,6 +253,7 @@ class Faults:
             member=conditions.get("member"),
             client_id=conditions.get("client_id"),
             topic=conditions.get("topic"),
+            broker=conditions.get("broker"),
             after_handling=conditions.get("after_handling", False),
             skips_left=skip,
             times_left=times,

@@ -16,6 +16,7 @@ def subject_of(call: Call, topic_name: Callable[[UUID], str | None]) -> Subject:
     """Return what fault rules match in a request; ``topic_name`` resolves topic ids (KIP-516)."""
     return Subject(
         api=call.request.api.name,
+        broker=call.node_id,
         client_id=call.request.client_id or "",
         groups=frozenset(_groups(call.body)),
         members=frozenset(_members(call.body)),

@@ -66,6 +66,8 @@ def test_a_fault_may_let_some_pass_first() -> None:
         ({"client_id": "c"}, True),
         ({"client_id": "d"}, False),
         ({"topic": "t"}, False),
+        ({"broker": 1}, True),
+        ({"broker": 2}, False),
         ({"group": "g", "member": "x"}, False),
     ],
 )

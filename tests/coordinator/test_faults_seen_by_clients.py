@@ -158,3 +158,18 @@ def test_a_delay_lasts_until_the_clock_says_so(
     client.join(60)
     assert not client.is_alive()
     assert committed(faulty, group_id) == [OFFSET]
+
+
+def test_a_fault_of_one_broker_leaves_the_others_alone() -> None:
+    with Coordinator(brokers=2).in_thread() as coordinator:
+        coordinator.create_topic("t", partitions=2)
+        fault = coordinator.faults.answer("Produce", error="NOT_ENOUGH_REPLICAS", broker=2, times=None)
+        outcomes = {}
+        with kafka.KafkaProducer(bootstrap_servers=coordinator.bootstrap_servers, retries=0) as producer:
+            for partition in (0, 1):
+                future = producer.send("t", b"value", partition=partition)
+                leader = producer._metadata.leader_for_partition(kafka.TopicPartition("t", partition))
+                producer.flush()
+                outcomes[leader] = future.succeeded()
+        assert outcomes == {1: True, 2: False}
+        assert fault.hits == 1
