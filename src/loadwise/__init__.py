@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from loadwise.assignor.prometheus import GroupCollector
     from loadwise.assignor.strategy import Cooperative
     from loadwise.coordinator import Coordinator, KafkaContainer
+    from loadwise.dispatcher.clients.kafka_python import kafka_python_producer
+    from loadwise.dispatcher.dispatcher import Dispatcher
 
 __all__ = [
     "AiokafkaConsumer",
@@ -43,6 +45,7 @@ __all__ = [
     "Cooperative",
     "Coordinator",
     "Decision",
+    "Dispatcher",
     "DrainLoad",
     "FixedLoad",
     "GroupCollector",
@@ -62,6 +65,7 @@ __all__ = [
     "confluent_aio_consumer",
     "confluent_consumer",
     "kafka_python_consumer",
+    "kafka_python_producer",
 ]
 
 _PLACES = {
@@ -85,6 +89,10 @@ _PLACES = {
 }
 _MODULES = {name: f"loadwise.assignor.{module}" for module, names in _PLACES.items() for name in names}
 _MODULES |= dict.fromkeys(["Coordinator", "KafkaContainer"], "loadwise.coordinator")
+_MODULES |= {
+    "Dispatcher": "loadwise.dispatcher.dispatcher",
+    "kafka_python_producer": "loadwise.dispatcher.clients.kafka_python",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2
 
 from loadwise.assignor.load.history import HotKey, TopicHistory
-from loadwise.loads.partitioner import partition_of
+from loadwise.dispatcher.keys import partition_of
 from loadwise.loads.skew import EVEN, Skew, shared, skew_of
 
 KEYS = st.dictionaries(st.binary(max_size=12), st.integers(1, 1000), min_size=1, max_size=40)

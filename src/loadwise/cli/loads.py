@@ -233,7 +233,7 @@ def _write(options: dict[str, str], table: Path, checkpoint: Path | None, hot_ke
 
 def _report(table: Path, by: str) -> list[Skew]:
     from loadwise.assignor.load.history import history
-    from loadwise.loads.partitioner import partition_of
+    from loadwise.dispatcher.keys import partition_of
     from loadwise.loads.skew import skew_of
 
     if not table.exists():

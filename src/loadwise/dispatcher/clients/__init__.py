@@ -1,0 +1,1 @@
+"""Producers with a dispatcher, one module for each client."""

@@ -1,0 +1,130 @@
+"""kafka-python: a `KafkaProducer` whose partitioner is a dispatcher."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from loadwise.dispatcher.dispatcher import Dispatcher
+from loadwise.dispatcher.metrics import Loads
+from loadwise.dispatcher.table import NO_LEADER
+from loadwise.installation import pip_install
+
+try:
+    from kafka import KafkaProducer, TopicPartition
+    from kafka.partitioner import Partitioner
+    from kafka.producer.producer_batch import FinalState
+    from kafka.producer.record_accumulator import IncompleteProducerBatches
+except ImportError as error:
+    raise ImportError(f"kafka-python is not installed: {pip_install('kafka-python')}") from error
+
+
+def kafka_python_producer(*, dispatcher: Dispatcher | None = None, **config: Any) -> KafkaProducer:
+    """Return a `kafka.KafkaProducer` that sends each batch to the broker with room for it.
+
+    ``config`` are the arguments of `KafkaProducer` except ``partitioner``. Raises `BadDispatcherError` if the
+    dispatcher serves another producer.
+    """
+    partitioner = KafkaPythonPartitioner(dispatcher or Dispatcher())
+    producer = KafkaProducer(partitioner=partitioner, **config)
+    partitioner.follow(producer)
+    return producer
+
+
+class KafkaPythonPartitioner(Partitioner):
+    """A partitioner for `KafkaProducer(partitioner=...)`; call `follow` with the producer afterwards."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+        self._cluster: Any = None
+        self._batches: _Batches | None = None
+        dispatcher.follow(self)
+
+    def follow(self, producer: KafkaProducer) -> None:
+        """Watch the batches of this producer: their acknowledgements are what brokers are weighed by."""
+        self._cluster = producer._metadata
+        accumulator = producer._accumulator
+        self._batches = accumulator._incomplete = _Batches(self._dispatcher, self._cluster)
+        self._dispatcher.follow(self, batch_bytes=producer.config["batch_size"])
+
+    def partition(  # noqa: PLR0917 (kafka-python's)
+        self,
+        topic: str,
+        key: object,  # noqa: ARG002
+        serialized_key: bytes | None,
+        value: object,  # noqa: ARG002
+        serialized_value: bytes | None,
+        cluster: Any,
+    ) -> int:
+        """kafka-python: return the partition for a record."""
+        self._cluster = cluster
+        size = 0 if serialized_value is None else len(serialized_value)
+        partition = self._dispatcher.partition(topic, serialized_key, size)
+        if partition == NO_LEADER:
+            raise ValueError(f"Topic {topic} not found in ClusterMetadata")
+        return partition
+
+    def on_new_batch(self, topic: str, cluster: Any, prev_partition: int) -> None:  # noqa: ARG002 (kafka-python's)
+        """kafka-python: a record without a key would begin a new batch."""
+        self._dispatcher.on_new_batch(topic, prev_partition)
+
+    def leaders(self, topic: str) -> Mapping[int, int]:
+        """Return the leader of each partition."""
+        cluster = self._cluster
+        available = cluster.available_partitions_for_topic(topic) or ()
+        return {
+            partition: cluster.leader_for_partition(TopicPartition(topic, partition))
+            if partition in available
+            else NO_LEADER
+            for partition in cluster.partitions_for_topic(topic) or ()
+        }
+
+    def partition_count(self, topic: str) -> int:
+        """Return the number of partitions, 0 if the topic is unknown."""
+        return len(self._cluster.partitions_for_topic(topic) or ())
+
+    def in_flight_bytes(self) -> Loads:
+        """Return the bytes for each broker that are not acknowledged yet."""
+        return {} if self._batches is None else self._batches.bytes_of_brokers()
+
+
+class _Batches(IncompleteProducerBatches):
+    """The producer's batches that are not acknowledged yet: it adds each one once and removes it once."""
+
+    def __init__(self, dispatcher: Dispatcher, cluster: Any) -> None:
+        super().__init__()
+        self._dispatcher = dispatcher
+        self._cluster = cluster
+        self._node_of: dict[Any, int] = {}
+
+    def add(self, batch: Any) -> None:
+        """kafka-python: a batch was begun."""
+        super().add(batch)
+        leader = self._cluster.leader_for_partition(batch.topic_partition)
+        node = NO_LEADER if leader is None else leader
+        with self._lock:
+            self._node_of[batch] = node
+        self._dispatcher.sent(node)
+
+    def remove(self, batch: Any) -> None:
+        """kafka-python: a batch is done."""
+        super().remove(batch)
+        with self._lock:
+            node = self._node_of.pop(batch, None)
+        if node is None:
+            return
+        if batch.final_state == FinalState.FAILED:
+            self._dispatcher.failed(node)
+        else:  # a batch that was split or aborted has no state of a broker's making
+            took_s = time.monotonic() - batch.created if batch.final_state == FinalState.SUCCEEDED else None
+            self._dispatcher.acknowledged(node, took_s)
+
+    def bytes_of_brokers(self) -> Loads:
+        """Return the bytes of all batches by broker."""
+        found: dict[int, float] = {}
+        with self._lock:
+            waiting = list(self._node_of.items())
+        for batch, node in waiting:
+            found[node] = found.get(node, 0.0) + batch.records.size_in_bytes()
+        return found

@@ -1,0 +1,257 @@
+"""The dispatcher of one producer: chooses a partition for each record, batch by batch."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Set
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from loadwise.dispatcher.acknowledgements import Acknowledgements
+from loadwise.dispatcher.errors import BadDispatcherError
+from loadwise.dispatcher.keys import partition_of
+from loadwise.dispatcher.metrics import IN_FLIGHT, LATENCY, Loads, Metric
+from loadwise.dispatcher.scores import check_weights, weighted_scores
+from loadwise.dispatcher.table import NO_LEADER, Table, table_of
+
+_log = logging.getLogger(__name__)
+
+BATCH_BYTES = 16_384
+"""Kafka's default of ``batch.size``."""
+
+_RECORD_BYTES = 16
+"""What a record takes in a batch besides key and value, roughly."""
+
+
+class Client(Protocol):
+    """What a dispatcher needs of the client that it chooses partitions for."""
+
+    def leaders(self, topic: str) -> Mapping[int, int]:
+        """Return the leader of each partition of a topic, `NO_LEADER` where there is none. Returns at once."""
+        ...
+
+    def partition_count(self, topic: str) -> int:
+        """Return the number of partitions of a topic, 0 if it is unknown. Returns at once."""
+        ...
+
+    def in_flight_bytes(self) -> Loads:
+        """Return the bytes for each broker that are not acknowledged yet."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class _Turn:
+    """A batch that is being filled."""
+
+    node: int
+    partition: int
+    whole: int
+    """Bytes of a full batch."""
+    left: int
+    """Bytes until it is full."""
+    last_bytes: int = 0
+    """Those of its last record."""
+
+
+@dataclass(slots=True, eq=False)
+class _Topic:
+    table: Table
+    expires_at_s: float
+    probes: set[int] = field(default_factory=set)
+    """Brokers that get one record in this lease, because nothing is known of them now."""
+    blocks: dict[object, int] = field(default_factory=dict)
+    """The partition of each block of related records that is open."""
+
+
+_RELATED: ContextVar[object | None] = ContextVar("loadwise_related", default=None)
+
+
+class Dispatcher:
+    """Sends each batch to the broker that has room for it, and keyed records where Kafka puts their keys.
+
+    ``metrics`` are loads of brokers by name, besides ``latency`` and ``in_flight``, which the producer sees itself.
+    ``weights`` say how much each of them matters, 1 by default. The table of brokers is made anew every ``lease_s``
+    seconds. Raises `BadDispatcherError`.
+    """
+
+    def __init__(
+        self,
+        *,
+        metrics: Mapping[str, Metric] | None = None,
+        weights: Mapping[str, float] | None = None,
+        lease_s: float = 4.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._metrics = dict(metrics or {})
+        self._weights = dict(weights or {})
+        if own := {LATENCY, IN_FLIGHT} & self._metrics.keys():
+            raise BadDispatcherError(
+                f"{sorted(own)} are measured by the dispatcher itself; give your metric another name"
+            )
+        check_weights(self._weights, [LATENCY, IN_FLIGHT, *self._metrics])
+        if not 0 < lease_s < math.inf:
+            raise BadDispatcherError(f"lease_s is {lease_s}; it must be a finite number above 0")
+        self._lease_s = lease_s
+        self._clock = clock
+        self._client: Client | None = None
+        self._batch_bytes = BATCH_BYTES
+        self._lock = threading.Lock()
+        self._acknowledgements = Acknowledgements()
+        self._latencies: Loads = {}
+        self._measured_at_s = -math.inf
+        self._topics: dict[str, _Topic] = {}
+        self._turns: dict[str, _Turn] = {}
+        self._read_last: dict[str, Loads] = {}
+        self._failing: set[str] = set()
+
+    def follow(self, client: Client, *, batch_bytes: int = BATCH_BYTES) -> None:
+        """Serve this client, whose batches have this size. Raises `BadDispatcherError` if there is one already."""
+        if self._client is not None and self._client is not client:
+            raise BadDispatcherError("this dispatcher serves another producer; make a Dispatcher for each")
+        self._client = client
+        self._batch_bytes = max(batch_bytes, 1)
+
+    def partition(self, topic: str, key: bytes | None = None, size: int = 0) -> int:
+        """Return the partition for a record with a value of this size; -1 if the client does not know the topic."""
+        if key is not None:
+            return self._of_key(topic, key)
+        if (block := _RELATED.get()) is not None:
+            return self._of_block(topic, block)
+        turn = self._turns.get(topic)
+        if turn is None or turn.left <= 0:
+            turn = self._begin(topic, turn)
+            if turn is None:
+                return NO_LEADER
+        turn.last_bytes = taken = size + _RECORD_BYTES
+        turn.left -= taken
+        return turn.partition
+
+    def on_new_batch(self, topic: str, partition: int) -> None:
+        """End the turn of this partition: the last record would not go into its batch, but begin another one."""
+        turn = self._turns.get(topic)
+        if turn is None or turn.partition != partition:
+            return
+        turn.left += turn.last_bytes
+        if turn.left < turn.whole:  # otherwise it has just begun, and this is its batch
+            self._begin(topic, turn)
+
+    @contextmanager
+    def related(self) -> Iterator[None]:
+        """Send records without a key to one partition of the best broker, for each topic, until the block ends.
+
+        The block is that of the thread or task; others are not affected.
+        """
+        block = object()
+        token = _RELATED.set(block)
+        try:
+            yield
+        finally:
+            _RELATED.reset(token)
+            for topic in list(self._topics.values()):
+                topic.blocks.pop(block, None)
+
+    def sent(self, node: int) -> None:
+        """A batch for this broker was begun."""
+        with self._lock:
+            self._acknowledgements.sent(node, self._clock())
+
+    def acknowledged(self, node: int, took_s: float | None) -> None:
+        """The broker acknowledged a batch, this long after it was begun; None: the producer took it back."""
+        with self._lock:
+            self._acknowledgements.acknowledged(node, took_s, self._clock())
+
+    def failed(self, node: int) -> None:
+        """A batch for this broker failed."""
+        with self._lock:
+            self._acknowledgements.failed(node)
+
+    def _of_key(self, topic: str, key: bytes) -> int:
+        count = 0 if self._client is None else self._client.partition_count(topic)
+        return partition_of(key, count) if count else NO_LEADER
+
+    def _of_block(self, topic: str, block: object) -> int:
+        with self._lock:
+            entry = self._entry(topic, self._clock())
+            if entry is None:
+                return NO_LEADER
+            if block not in entry.blocks:
+                silent = self._acknowledgements.silent(entry.table.weights, self._clock())
+                entry.blocks[block] = entry.table.best(silent)
+            return entry.blocks[block]
+
+    def _begin(self, topic: str, last: _Turn | None) -> _Turn | None:
+        """Begin the next turn; None if the client does not know the topic."""
+        with self._lock:
+            if (other := self._turns.get(topic)) is not last:
+                return other  # another thread has just begun it
+            now_s = self._clock()
+            entry = self._entry(topic, now_s)
+            if entry is None:
+                return None
+            table, seen = entry.table, self._acknowledgements
+            silent = seen.silent(table.weights, now_s)
+            shares = table.shares({node: seen.waiting(node) for node in table.weights}, silent)
+            if last is not None:
+                table.charge(last.node, (last.whole - last.left) / self._batch_bytes, shares)
+            whole = self._batch_bytes
+            if entry.probes:
+                node, whole = entry.probes.pop(), 1
+            else:
+                node = table.next(shares)
+            turn = self._turns[topic] = _Turn(node, table.partition(node), whole, whole)
+            return turn
+
+    def _entry(self, topic: str, now_s: float) -> _Topic | None:
+        """Return what is known of a topic, with a table whose lease has not ended; None if there are no partitions."""
+        entry = self._topics.get(topic)
+        if entry is not None and now_s < entry.expires_at_s:
+            return entry
+        leaders = {} if self._client is None else self._client.leaders(topic)
+        nodes = set(leaders.values()) - {NO_LEADER}
+        if nodes:
+            scores = weighted_scores(self._loads(nodes, now_s), self._weights, nodes)
+            table = table_of(leaders, scores, None if entry is None else entry.table)
+        elif entry is not None:
+            table = entry.table
+        elif leaders:
+            table = table_of(leaders)
+        else:
+            return None
+        probes = self._acknowledgements.unheard(table.weights)
+        blocks = {} if entry is None else entry.blocks
+        entry = self._topics[topic] = _Topic(table, now_s + self._lease_s, probes, blocks)
+        return entry
+
+    def _loads(self, nodes: Set[int], now_s: float) -> dict[str, Loads]:
+        """Return the newest loads of all metrics that ever had any."""
+        if now_s - self._measured_at_s >= self._lease_s:
+            self._measured_at_s = now_s
+            self._latencies = self._acknowledgements.latencies(now_s)
+        found: dict[str, Loads] = {LATENCY: self._latencies}
+        if self._client is not None:
+            in_flight = self._client.in_flight_bytes()
+            if any(in_flight.values()):
+                found[IN_FLIGHT] = {node: in_flight.get(node, 0.0) for node in nodes}
+        for name, metric in self._metrics.items():
+            loads = self._read(name, metric)
+            if loads is not None:
+                self._read_last[name] = loads
+        return found | self._read_last
+
+    def _read(self, name: str, metric: Metric) -> Loads | None:
+        """Return the loads of a metric; None while it fails, which is logged when it begins."""
+        try:
+            loads = metric() if callable(metric) else metric
+            checked = None if loads is None else {int(node): float(load) for node, load in loads.items()}
+        except Exception as error:  # noqa: BLE001 - the user's code, which must not fail a send
+            if name not in self._failing:
+                self._failing.add(name)
+                _log.warning("metric %r failed; its last loads are used until it works: %r", name, error)
+            return None
+        self._failing.discard(name)
+        return checked

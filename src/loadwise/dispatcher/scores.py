@@ -1,0 +1,57 @@
+"""The score of each broker: how it compares with the others, in one metric or in several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Set
+
+from loadwise.dispatcher.errors import BadDispatcherError
+
+AVERAGE = 60.0
+"""The score of a broker that lies halfway between the least and the most loaded one."""
+
+
+def node_scores(loads: Mapping[int, float]) -> dict[int, float]:
+    """Return ``60 * (2 - x / ((max + min) / 2))`` of each broker's load ``x``: below 120, and higher for less load.
+
+    Loads are finite and 0 or more. If all are 0, all scores are 60.
+    """
+    if not loads:
+        return {}
+    middle = max(loads.values()) / 2 + min(loads.values()) / 2
+    # Below the smallest normal number a quotient can overflow; such loads are as good as none.
+    if middle < 1e-300:
+        return dict.fromkeys(loads, AVERAGE)
+    return {node: AVERAGE * (2 - load / middle) for node, load in loads.items()}
+
+
+def weighted_scores(
+    metrics: Mapping[str, Mapping[int, float]], weights: Mapping[str, float], nodes: Set[int]
+) -> dict[int, float] | None:
+    """Return the weighted sum of each broker's scores; None if no metric that counts has a value for any.
+
+    A broker that a metric has no valid value for gets the average score in it.
+    """
+    total = dict.fromkeys(nodes, 0.0)
+    found = False
+    for name, loads in metrics.items():
+        weight = weights.get(name, 1.0)
+        valid = {node: loads[node] for node in nodes if node in loads and 0 <= loads[node] < math.inf}
+        if not weight or not valid:
+            continue
+        found = True
+        scores = node_scores(valid)
+        for node in nodes:
+            total[node] += weight * scores.get(node, AVERAGE)
+    return total if found else None
+
+
+def check_weights(weights: Mapping[str, float], metrics: Collection[str]) -> None:
+    """Raise `BadDispatcherError` for a weight without a metric, below 0 or not finite, and if no metric counts."""
+    for name, weight in weights.items():
+        if name not in metrics:
+            raise BadDispatcherError(f"there is a weight for {name!r}, but no such metric; there are {sorted(metrics)}")
+        if not 0 <= weight < math.inf:
+            raise BadDispatcherError(f"the weight of {name!r} is {weight}; it must be a finite number of 0 or more")
+    if metrics and all(weights.get(name, 1.0) == 0 for name in metrics):
+        raise BadDispatcherError(f"the weights of all metrics are 0; give one of {sorted(metrics)} a weight above 0")

@@ -1,0 +1,146 @@
+"""kafka-python's producer with a dispatcher, against three brokers of the coordinator."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.partitioner.default import murmur2
+from topics import until
+
+from loadwise import Dispatcher, kafka_python_producer
+from loadwise.coordinator import Coordinator, ThreadedCoordinator
+from loadwise.dispatcher import BadDispatcherError
+
+PARTITIONS = 12
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[ThreadedCoordinator]:
+    with Coordinator(brokers=3).in_thread() as coordinator:
+        yield coordinator
+
+
+@pytest.fixture
+def topic(cluster: ThreadedCoordinator, request: pytest.FixtureRequest) -> Iterator[str]:
+    cluster.create_topic(request.node.name, PARTITIONS)
+    for partition in range(PARTITIONS):  # 6, 4 and 2
+        cluster.move_leader(request.node.name, partition, 1 if partition < 6 else 2 if partition < 10 else 3)
+    yield request.node.name
+    cluster.faults.clear()
+
+
+def leader_of(partition: int) -> int:
+    return 1 if partition < 6 else 2 if partition < 10 else 3
+
+
+def brokers_of(futures: list[object]) -> Counter[int]:
+    return Counter(leader_of(future.get(timeout=60).partition) for future in futures)
+
+
+def test_records_without_a_key_fill_a_batch_before_the_next(cluster: ThreadedCoordinator, topic: str) -> None:
+    with kafka_python_producer(bootstrap_servers=cluster.bootstrap_servers, linger_ms=60_000) as producer:
+        futures = [producer.send(topic, bytes(1000)) for _ in range(200)]
+        producer.flush()
+        found = Counter(future.get(timeout=60).partition for future in futures)
+    assert len(found) > PARTITIONS / 2
+    assert sum(records % 16 != 0 for records in found.values()) <= 1, "16 records of 1000 bytes fill a batch"
+
+
+def test_keyed_records_go_where_their_keys_belong(cluster: ThreadedCoordinator, topic: str) -> None:
+    with kafka_python_producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+        futures = {key: producer.send(topic, b"v", key=key) for key in (b"%d" % number for number in range(50))}
+        for key, future in futures.items():
+            assert future.get(timeout=60).partition == (murmur2(key) & 0x7FFFFFFF) % PARTITIONS
+
+
+def test_a_slowed_broker_gets_less_and_comes_back(cluster: ThreadedCoordinator, topic: str) -> None:
+    clock = [0.0]
+    dispatcher = Dispatcher(clock=lambda: clock[0])
+    with kafka_python_producer(dispatcher=dispatcher, bootstrap_servers=cluster.bootstrap_servers) as producer:
+
+        def lease() -> Counter[int]:
+            clock[0] += 4.0
+            return brokers_of([sent_alone(producer, topic) for _ in range(30)])
+
+        before = lease()
+        fault = cluster.faults.delay("Produce", ms=30, broker=2, times=None)
+        lease()
+        slowed = lease()
+        assert slowed[2] < before[2] / 3, (before, slowed)
+        cluster.faults.remove(fault)
+        again: list[Counter[int]] = []
+
+        def is_back() -> bool:
+            again.append(lease())
+            return again[-1][2] >= 5
+
+        until(is_back, lambda: again)
+
+
+def sent_alone(producer: KafkaProducer, topic: str) -> object:
+    future = producer.send(topic, b"v")
+    future.get(timeout=60)
+    return future
+
+
+def test_a_silent_broker_gets_nothing_until_it_answers(cluster: ThreadedCoordinator, topic: str) -> None:
+    clock = [0.0]
+    fault = cluster.faults.delay("Produce", ms=2**31 - 1, broker=3, times=1, topic=topic)
+    dispatcher = Dispatcher(clock=lambda: clock[0])
+    with kafka_python_producer(
+        dispatcher=dispatcher, bootstrap_servers=cluster.bootstrap_servers, request_timeout_ms=500
+    ) as producer:
+        stuck = []
+        until(lambda: stuck.append(producer.send(topic, b"v")) or fault.hits, lambda: stuck)
+        clock[0] += 2.0
+        producer.send(topic, b"v")  # the turn that has begun may be the silent broker's
+        clock[0] += 2.0
+        assert 3 not in brokers_of([sent_alone(producer, topic) for _ in range(60)])
+        assert {future.get(timeout=60).topic for future in stuck} == {topic}, "the client sends it again"
+        found: list[Counter[int]] = []
+
+        def is_back() -> bool:
+            clock[0] += 4.0
+            found.append(brokers_of([sent_alone(producer, topic) for _ in range(30)]))
+            return found[-1][3] >= 5
+
+        until(is_back, lambda: found)
+
+
+def test_nothing_is_lost_when_brokers_fail_by_turns(cluster: ThreadedCoordinator, topic: str) -> None:
+    for broker in (1, 2, 3):
+        cluster.faults.answer("Produce", error="NOT_LEADER_OR_FOLLOWER", broker=broker, times=2)
+        cluster.faults.disconnect("Produce", broker=broker, skip=3)
+    with kafka_python_producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+        for number in range(500):
+            producer.send(topic, b"%d" % number)
+        producer.flush()
+    partitions = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
+    with KafkaConsumer(bootstrap_servers=cluster.bootstrap_servers, auto_offset_reset="earliest") as consumer:
+        consumer.assign(partitions)
+        values: set[bytes] = set()
+        until(
+            lambda: (
+                values.update(record.value for records in consumer.poll(timeout_ms=200).values() for record in records)
+                or len(values) == 500
+            ),
+            lambda: len(values),
+        )
+
+
+def test_an_unknown_topic_is_the_clients_own_error(cluster: ThreadedCoordinator) -> None:
+    producer = kafka_python_producer(bootstrap_servers=cluster.bootstrap_servers, max_block_ms=100)
+    with producer, pytest.raises(Exception, match="illegal"):
+        producer.send("no/topic", b"v")
+
+
+def test_a_dispatcher_serves_one_producer(cluster: ThreadedCoordinator) -> None:
+    dispatcher = Dispatcher()
+    with (
+        kafka_python_producer(dispatcher=dispatcher, bootstrap_servers=cluster.bootstrap_servers),
+        pytest.raises(BadDispatcherError, match="another producer"),
+    ):
+        kafka_python_producer(dispatcher=dispatcher, bootstrap_servers=cluster.bootstrap_servers)
