@@ -1,4 +1,4 @@
-"""The markers that end transactions, read by kafka-python."""
+"""The markers that end transactions, and single records, read by kafka-python."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from kafka.record.util import calc_crc32c
 
 from loadwise.protocol.batches import checksummed, placed, read_header
 from loadwise.protocol.markers import end_marker, read_end_marker
+from loadwise.protocol.one_record import one_record
 
 
 @pytest.mark.parametrize("committed", [True, False])
@@ -34,3 +35,13 @@ def test_a_marker_is_a_control_batch_of_kafkas(committed: bool) -> None:
     assert (header.is_sound, header.is_control, header.is_transactional, header.base_sequence) == (True, True, True, -1)
     assert (header.size_bytes, header.crc) == (len(data), calc_crc32c(checksummed(data)))
     assert read_end_marker(placed(data, 500, 2)) == (committed, 9)
+
+
+@pytest.mark.parametrize(("key", "value"), [(b"k", b"v"), (b"k" * 20, None), (b"", b"v" * 1000)])
+def test_a_record_of_a_topic_of_kafkas_own_is_a_plain_batch(key: bytes, value: bytes | None) -> None:
+    (read,) = MemoryRecords(one_record(key, value, timestamp_ms=1_764_000_000_000, crc32c=calc_crc32c))
+    assert read.validate_crc()
+    assert (read.is_control_batch, read.is_transactional, read.compression_type) == (False, False, 0)
+    assert (read.producer_id, read.producer_epoch, read.base_sequence) == (-1, -1, -1)
+    (record,) = read
+    assert (record.key, record.value, record.timestamp, record.offset) == (key, value, 1_764_000_000_000, 0)
