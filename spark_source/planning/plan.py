@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -281,13 +281,9 @@ def _poured(
 
 def _level(weights: Sequence[float], more: float) -> float:
     """Return the level to which the lower weights rise if ``more`` is added to them."""
-    ordered = sorted(weights)
-    total = more
-    for count, weight in enumerate(ordered, 1):
-        total += weight
-        if count == len(ordered) or total / count <= ordered[count]:
-            return total / count
-    return 0.0
+    # The mean with one more weight falls as long as that weight is below the level.
+    sums = accumulate(sorted(weights), initial=more)
+    return min(total / count for count, total in enumerate(sums) if count)
 
 
 def _cuts(filled: Sequence[OffsetRange], slots: int, costs: Costs) -> Iterator[list[OffsetRange]]:

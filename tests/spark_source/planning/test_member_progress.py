@@ -12,7 +12,7 @@ from seeds import random_walk
 
 from loadwise.assignor.model import TopicPartition
 from loadwise.spark_source.errors import OptionError
-from loadwise.spark_source.planning.member_progress import Holdings, Jump, MemberOffset, as_json, member_offset
+from loadwise.spark_source.planning.member_progress import Holdings, Jump, MemberOffset, apart, as_json, member_offset
 from loadwise.spark_source.planning.progress import from_json, to_json
 from loadwise.spark_source.task import OffsetRange
 
@@ -89,6 +89,14 @@ def test_nothing_is_read_before_its_begin_is_committed():
     assert holdings.next_offset(start, {A: 20}) is start
     holdings.acknowledged({A: 10})
     assert holdings.next_offset(start, {A: 20}).ranges() == (OffsetRange("t", 0, 10, 20),)
+
+
+def test_an_offset_apart_reads_nothing_and_keeps_what_was_committed():
+    offset = MemberOffset("g", {A: 10, B: 7, C: 5}, {A: 4}, {B: 3}, generation=5, ids={"t": "old"})
+    left = apart(offset, {A: 10, B: 7}, {"t": "new"})
+    assert left == MemberOffset("g", {A: 10, B: 7}, {}, {A: 4, B: 3}, generation=5, ids={"t": "new"})
+    assert left.ranges() == ()
+    assert kept(left) == left
 
 
 def test_only_what_spark_gives_back_is_committed():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,17 @@ from hypothesis import strategies as st
 from loadwise.assignor.algorithms import ALGORITHMS, algorithm
 from loadwise.assignor.model import NOBODY, Assignment, GroupSnapshot, Member, TopicPartition
 from loadwise.spark_source.errors import PlanError
-from loadwise.spark_source.planning.plan import EVEN_ENOUGH, FULL_TASK, LONG_TASK, ROUND, WORTH_A_TASK, Plan, plan
+from loadwise.spark_source.planning.plan import (
+    EVEN_ENOUGH,
+    FULL_TASK,
+    LONG_TASK,
+    ROUND,
+    WORTH_A_TASK,
+    Plan,
+    _cut,
+    _cuts,
+    plan,
+)
 from loadwise.spark_source.task import OffsetRange
 
 
@@ -120,6 +131,34 @@ def test_a_record_that_costs_more_weighs_more():
     made = plan(ranges, algorithm("weighted"), num_tasks=2, cost_per_record={"image": 100.0})
     assert [task.weight for task in made.tasks] == [1000, 1000]
     assert [[item.topic for item in task.ranges] for task in made.tasks] == [["click"], ["image"]]
+
+
+@given(size=st.integers(1, 3000), most=st.floats(0.1, 4000))
+def test_a_range_is_cut_into_the_fewest_equal_pieces(size: int, most: float):
+    pieces = _cut(OffsetRange("t", 0, 9, 9 + size), most)
+    assert [9, *(piece.end for piece in pieces)] == [*(piece.start for piece in pieces), 9 + size]
+    assert max(map(len, pieces)) - min(map(len, pieces)) <= 1
+    assert len(pieces) == min(size, math.ceil(size / most - 1e-9))
+
+
+@pytest.mark.parametrize("cost", [1, 7])
+def test_ways_to_cut_are_whole_shares_with_a_remainder_and_equal_pieces_ever_finer(cost: float):
+    ranges = [OffsetRange("t", 0, 9, 79), OffsetRange("t", 1, 0, 50)]  # of three tasks each has 40
+    found = list(_cuts(ranges, 3, {("t", 0): cost, ("t", 1): cost}))
+    # Shares of 40 with remainders of 30 and 10, then 70 and 50, in pieces of at most 40, 20, 10, 5 and 2.5 records.
+    assert [len(pieces) for pieces in found] == [
+        2 + 2,
+        2 + 2,
+        3 + 2,
+        4 + 3,
+        4 + 2,
+        7 + 5,
+        7 + 3,
+        14 + 10,
+        13 + 5,
+        28 + 20,
+    ]
+    assert {sum(map(len, pieces)) for pieces in found} == {120}
 
 
 @pytest.mark.parametrize(
