@@ -2,9 +2,11 @@
 
 ::
 
-    BalanceError              there is no plan
-    ├── UnfitClusterError     what was given is no cluster that can be planned (names file, broker, partition or field)
-    └── NoPlanError           no placement was found that keeps each broker within its stated capacity
+    BalanceError                  there is no plan
+    ├── UnfitClusterError         what was given cannot be planned (names file, broker, partition or field)
+    ├── UnreadableClusterError    a running cluster cannot be read
+    ├── ChangedClusterError       a running cluster changed while it was planned
+    └── NoPlanError               no placement was found that keeps each broker within its stated capacity
 """
 
 from __future__ import annotations
@@ -16,6 +18,14 @@ class BalanceError(Exception):
 
 class UnfitClusterError(BalanceError, ValueError):
     """What was given is no cluster that can be planned; the message names the culprit and the remedy."""
+
+
+class UnreadableClusterError(BalanceError):
+    """A running cluster cannot be read; the message names the reason and the remedy."""
+
+
+class ChangedClusterError(BalanceError):
+    """A running cluster changed while it was planned; the message names what changed, and the remedy."""
 
 
 class NoPlanError(BalanceError):

@@ -7,19 +7,22 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from loadwise.assignor.errors import MissingClientError
 from loadwise.balance.errors import BalanceError, UnfitClusterError
 from loadwise.balance.files import read_capacities, read_cluster
 from loadwise.balance.kafka_files import leader_election, reassignment
 from loadwise.balance.plan import plan as plan_of
 from loadwise.balance.table import HEADS, MEANINGS, about, notes, rows, summary
+from loadwise.cli.parser import add_command_config, at_least
 from loadwise.cli.progress import waiting
 from loadwise.cli.tables import aligned
 from loadwise.cli.text_files import read_text
+from loadwise.running_group.command_config import client_settings
+from loadwise.running_group.errors import BadConnectionError, RunningGroupError
 
 if TYPE_CHECKING:
     import argparse
 
-    from loadwise.balance.cluster import Cluster
     from loadwise.balance.plan import Plan
     from loadwise.cli.parser import Parser
 
@@ -31,20 +34,38 @@ EPILOG = f"""columns:
 {chr(10).join(f"  {name:9}  {meaning}" for name, meaning in MEANINGS)}
 
 examples:
-  loadwise balance cluster.json --out plan
+  loadwise balance --bootstrap-servers broker:9092 --out plan
   loadwise balance cluster.json --capacities capacities.json --html plan.html"""
+_SOURCES = "give a cluster file, or --bootstrap-servers"
+_INTERVAL_S, _READS = 10.0, 1.0
 REASSIGNMENT, ELECTION = "reassignment.json", "leader-election.json"
 
 
 def add_options(parser: Parser) -> None:
     """Add the options of the command."""
-    source = parser.add_argument_group("the cluster")
+    source = parser.add_argument_group("the cluster (one of the first two)")
     source.add_argument(
         "cluster",
+        nargs="?",
         type=Path,
         metavar="CLUSTER",
         help="brokers and partitions as a JSON file; `python -m pydoc loadwise.balance.files` describes the form",
     )
+    source.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="a running cluster; it is only read")
+    source.add_argument(
+        "--interval",
+        dest="interval_s",
+        type=at_least(0.1),
+        metavar="SECONDS",
+        help="with --bootstrap-servers: bytes in are those of so many seconds; 10",
+    )
+    source.add_argument(
+        "--reads",
+        type=at_least(0.0),
+        metavar="NUMBER",
+        help="with --bootstrap-servers: how many consumer groups read each record, for the bytes out; 1",
+    )
+    add_command_config(source, "with --bootstrap-servers: ")
     source.add_argument(
         "--capacities",
         type=Path,
@@ -60,42 +81,78 @@ def add_options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Plan; the status is 2 for wrong input, and 1 where there is no plan."""
+    """Plan; the status is 2 for wrong input, and 1 where a cluster cannot be read or there is no plan."""
     try:
-        cluster = _cluster(options.cluster, options.capacities)
-        with waiting("planning"):
-            plan = plan_of(cluster)
+        plan = _plan(
+            path=options.cluster,
+            bootstrap_servers=options.bootstrap_servers,
+            interval_s=options.interval_s,
+            reads=options.reads,
+            command_config=options.command_config,
+            capacities=options.capacities,
+        )
         if options.out is not None:
             _write(options.out, plan)
-    except BalanceError as error:
+    except (BalanceError, RunningGroupError, MissingClientError) as error:
         sys.stderr.write(f"loadwise balance: {error}\n")
-        return 2 if isinstance(error, UnfitClusterError) else 1
-    lines = [json.dumps(_as_json(plan))] if options.as_json else _report(plan, options.out)
+        return 2 if isinstance(error, UnfitClusterError | BadConnectionError) else 1
+    server = options.bootstrap_servers or "HOST:PORT"
+    lines = [json.dumps(_as_json(plan))] if options.as_json else _report(plan, options.out, server)
     sys.stdout.write("\n".join([*lines, ""]))
     return 0
 
 
-def _cluster(path: Path, capacities: Path | None) -> Cluster:
-    cluster = read_cluster(read_text(path, UnfitClusterError), str(path))
-    if capacities is None:
-        return cluster
-    return cluster.with_capacities(read_capacities(read_text(capacities, UnfitClusterError), str(capacities)))
+def _plan(
+    *,
+    path: Path | None,
+    bootstrap_servers: str | None,
+    interval_s: float | None,
+    reads: float | None,
+    command_config: Path | None,
+    capacities: Path | None,
+) -> Plan:
+    stated = {} if capacities is None else read_capacities(read_text(capacities, UnfitClusterError), str(capacities))
+    if (path is None) == (bootstrap_servers is None):
+        raise UnfitClusterError(f"{'no cluster' if path is None else 'two clusters'} given; {_SOURCES}")
+    if path is not None:
+        if (interval_s, reads, command_config) != (None, None, None):
+            raise UnfitClusterError("--interval, --reads and --command-config need --bootstrap-servers")
+        cluster = read_cluster(read_text(path, UnfitClusterError), str(path)).with_capacities(stated)
+        with waiting("planning"):
+            return plan_of(cluster)
+    assert bootstrap_servers is not None
+    from loadwise.running_group.admin import connected
+
+    settings = (
+        {}
+        if command_config is None
+        else client_settings(read_text(command_config, BadConnectionError), str(command_config))
+    )
+    with connected(bootstrap_servers, settings, client_id="loadwise-balance") as admin:
+        from loadwise.balance import live
+
+        with waiting("reading the cluster"):
+            read = live.read_cluster(admin, over_s=interval_s or _INTERVAL_S, reads=_READS if reads is None else reads)
+        with waiting("planning"):
+            plan = plan_of(read.with_capacities(stated))
+        live.check_unchanged(admin, read)
+    return plan
 
 
-def _report(plan: Plan, out: Path | None) -> list[str]:
+def _report(plan: Plan, out: Path | None, server: str) -> list[str]:
     lines = [about(plan), "", *aligned([HEADS, *rows(plan)]), "", summary(plan), *notes(plan)]
     if out is not None:
-        lines += ["", *_commands(plan, out)]
+        lines += ["", *_commands(plan, out, server)]
     return lines
 
 
-def _commands(plan: Plan, out: Path) -> list[str]:
+def _commands(plan: Plan, out: Path, server: str) -> list[str]:
     """How Kafka's tools execute the plan."""
     reassign = (
-        f"  kafka-reassign-partitions.sh --bootstrap-server HOST:PORT --reassignment-json-file {out / REASSIGNMENT}"
+        f"  kafka-reassign-partitions.sh --bootstrap-server {server} --reassignment-json-file {out / REASSIGNMENT}"
     )
     elect = (
-        "  kafka-leader-election.sh --bootstrap-server HOST:PORT --election-type preferred --path-to-json-file"
+        f"  kafka-leader-election.sh --bootstrap-server {server} --election-type preferred --path-to-json-file"
         f" {out / ELECTION}"
     )
     moves = [f"{reassign} --execute", f"{reassign} --verify  # until all are complete"] if plan.reassigned else []

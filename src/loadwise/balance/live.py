@@ -1,0 +1,82 @@
+"""Reads a running cluster with kafka-python's admin client: replicas, leaders, racks, sizes and arrivals."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from loadwise.balance.cluster import Cluster
+from loadwise.balance.errors import ChangedClusterError, UnreadableClusterError
+from loadwise.balance.readings import Metadata, Offsets, cluster_of, sizes_of
+from loadwise.running_group.admin import GroupAdmin
+
+from kafka import TopicPartition  # isort: skip
+from kafka.admin import OffsetSpec  # isort: skip
+from kafka.errors import KafkaError  # isort: skip
+
+
+def read_cluster(
+    admin: GroupAdmin,
+    *,
+    over_s: float,
+    reads: float,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> Cluster:
+    """Read the cluster, and what arrives in ``over_s``. Each byte is read by consumers ``reads`` times.
+
+    Raises `UnreadableClusterError`, `UnfitClusterError`, and `ChangedClusterError` if it changes meanwhile.
+    """
+    try:
+        metadata = read_metadata(admin)
+        leaders = {
+            TopicPartition(*name): placed.leader for name, placed in metadata.placed.items() if placed.leader >= 0
+        }
+
+        def offsets(spec: OffsetSpec) -> dict[TopicPartition, int]:
+            admin.leaders = leaders
+            found = admin.list_partition_offsets(dict.fromkeys(leaders, spec)) if leaders else {}
+            return {partition: at.offset for partition, at in found.items()}
+
+        earlier, began_s = offsets(OffsetSpec.LATEST), clock()
+        sleep(over_s)
+        end, elapsed_s = offsets(OffsetSpec.LATEST), clock() - began_s
+        beginning = offsets(OffsetSpec.EARLIEST)
+        sizes = sizes_of(admin.describe_log_dirs(brokers=[broker.id for broker in metadata.brokers]))
+        metadata.check_same(read_metadata(admin))
+    except KafkaError as error:
+        raise _unreadable(error) from error
+    return cluster_of(
+        metadata,
+        sizes,
+        {
+            (partition.topic, partition.partition): Offsets(
+                beginning=beginning[partition], earlier_end=earlier[partition], end=end[partition]
+            )
+            for partition in leaders
+        },
+        elapsed_s=elapsed_s,
+        reads=reads,
+    )
+
+
+def check_unchanged(admin: GroupAdmin, cluster: Cluster) -> None:
+    """Raises `ChangedClusterError` if replicas, leaders or brokers are others than in the cluster that was read."""
+    try:
+        Metadata.within(cluster).check_same(read_metadata(admin))
+    except KafkaError as error:
+        raise _unreadable(error) from error
+
+
+def read_metadata(admin: GroupAdmin) -> Metadata:
+    """Read brokers and partitions. Raises `KafkaError`, and `ChangedClusterError` while replicas are reassigned."""
+    for partition in admin.list_partition_reassignments():
+        raise ChangedClusterError(
+            f"replicas of partition {partition.topic}-{partition.partition} are being reassigned; wait until"
+            " kafka-reassign-partitions.sh --list shows none, or stop it with --cancel"
+        )
+    return Metadata.of(admin.describe_cluster()["brokers"], admin.describe_topics())
+
+
+def _unreadable(error: KafkaError) -> UnreadableClusterError:
+    return UnreadableClusterError(f"the cluster cannot be read: {error}; try again when all brokers are up")

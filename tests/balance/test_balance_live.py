@@ -1,0 +1,153 @@
+"""A running cluster of three brokers, read, planned, and changed as planned: our coordinator."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import Called, invoke
+from kafka import TopicPartition
+from skewed_topics import PLACED, RECORD_BYTES, described, make_skewed_topics, produce
+
+from loadwise.balance.cluster import Cluster
+from loadwise.balance.errors import ChangedClusterError
+from loadwise.balance.live import check_unchanged, read_cluster
+from loadwise.balance.plan import plan
+from loadwise.coordinator import Coordinator, ThreadedCoordinator
+from loadwise.running_group.admin import GroupAdmin, connected
+
+
+@pytest.fixture
+def brokers() -> Iterator[ThreadedCoordinator]:
+    with Coordinator(brokers=3, racks=("a", "b", "c")).in_thread() as running:
+        make_skewed_topics(running.bootstrap_servers, "")
+        yield running
+
+
+@pytest.fixture
+def admin(brokers: ThreadedCoordinator) -> Iterator[GroupAdmin]:
+    with connected(brokers.bootstrap_servers, client_id="test") as connection:
+        yield connection
+
+
+class Arrivals:
+    """A clock that moves only while the reader sleeps; meanwhile records arrive."""
+
+    def __init__(self, bootstrap_servers: str, records: dict[str, list[int]]) -> None:
+        self._servers, self._records, self._now_s = bootstrap_servers, records, 0.0
+
+    def sleep(self, seconds: float) -> None:
+        for topic, counts in self._records.items():
+            produce(self._servers, topic, counts)
+        self._now_s += seconds
+
+    def clock(self) -> float:
+        return self._now_s
+
+
+def _read(brokers: ThreadedCoordinator, admin: GroupAdmin, **records: list[int]) -> Cluster:
+    arrivals = Arrivals(brokers.bootstrap_servers, records)
+    return read_cluster(admin, over_s=10, reads=3, sleep=arrivals.sleep, clock=arrivals.clock)
+
+
+def _run(brokers: ThreadedCoordinator, *arguments: str | Path) -> Called:
+    servers = brokers.bootstrap_servers
+    return invoke(["balance", "--bootstrap-servers", servers, "--interval", "0.1", *map(str, arguments)])
+
+
+def test_a_cluster_is_read_as_it_is(brokers: ThreadedCoordinator, admin: GroupAdmin) -> None:
+    cluster = _read(brokers, admin, orders=[0, 100, 0, 0, 50])
+    assert [(broker.id, broker.rack) for broker in cluster.brokers] == [(1, "a"), (2, "b"), (3, "c")]
+    placed = {(each.topic, each.partition): (list(each.replicas), each.leader) for each in cluster.partitions}
+    assert placed == described(brokers.bootstrap_servers, "")
+    by_name = {each.name: each for each in cluster.partitions}
+    assert by_name["orders-5"].size_bytes == pytest.approx(70 * RECORD_BYTES, rel=0.1)
+    assert by_name["orders-1"].bytes_in_per_s == pytest.approx(10 * RECORD_BYTES, rel=0.1)
+    assert by_name["orders-4"].bytes_in_per_s == pytest.approx(5 * RECORD_BYTES, rel=0.1)
+    assert by_name["orders-4"].bytes_out_per_s == 3 * by_name["orders-4"].bytes_in_per_s
+    assert {each.name for each in cluster.partitions if each.bytes_in_per_s} == {"orders-1", "orders-4"}
+
+
+def test_the_mean_size_of_records_that_were_deleted_is_that_of_the_topic(
+    brokers: ThreadedCoordinator, admin: GroupAdmin
+) -> None:
+    produce(brokers.bootstrap_servers, "orders", [10])
+    partition = TopicPartition("orders", 0)
+
+    def delete(_: float) -> None:
+        produce(brokers.bootstrap_servers, "orders", [10])
+        admin.delete_records({partition: 40})
+
+    ticks = iter([0.0, 1.0])
+    cluster = read_cluster(admin, over_s=1, reads=1, sleep=delete, clock=lambda: next(ticks))
+    assert cluster.partitions[[each.name for each in cluster.partitions].index("orders-0")].bytes_in_per_s == (
+        pytest.approx(10 * RECORD_BYTES, rel=0.1)
+    )
+
+
+def test_the_planned_cluster_comes_true(brokers: ThreadedCoordinator, tmp_path: Path) -> None:
+    result = _run(brokers, "--out", tmp_path, "--json")
+    assert result.exit_code == 0, result.output
+    planned = described(brokers.bootstrap_servers, "")
+    reassignment = json.loads((tmp_path / "reassignment.json").read_text())["partitions"]
+    elections = json.loads((tmp_path / "leader-election.json").read_text())["partitions"]
+    for each in reassignment:
+        name = (each["topic"], each["partition"])
+        planned[name] = (each["replicas"], planned[name][1])
+    for each in elections:
+        name = (each["topic"], each["partition"])
+        planned[name] = (planned[name][0], planned[name][0][0])
+    with connected(brokers.bootstrap_servers, client_id="test") as admin:
+        changed = admin.alter_partition_reassignments(
+            {TopicPartition(each["topic"], each["partition"]): each["replicas"] for each in reassignment}
+        )
+        assert set(changed.values()) == {None}
+        by_topic = {name: [each["partition"] for each in elections if each["topic"] == name] for name in PLACED}
+        admin.elect_leaders(0, {name: numbers for name, numbers in by_topic.items() if numbers})
+    assert described(brokers.bootstrap_servers, "") == planned
+    again = json.loads(_run(brokers, "--json").stdout)
+    assert again["reassignment"]["partitions"] == again["leader_election"]["partitions"] == []
+
+
+def test_a_broker_that_is_down_has_offline_replicas(brokers: ThreadedCoordinator) -> None:
+    brokers.stop_broker(3)
+    result = _run(brokers)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "the replica of partition audit-0 on broker 3 is offline; start that broker" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_topic_without_a_leader(brokers: ThreadedCoordinator) -> None:
+    brokers.drop_leader("orders", 4)
+    result = _run(brokers)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "partition orders-4 has no leader; start a broker with an in-sync replica, one of 1, 2" in result.stderr
+
+
+def test_a_cluster_that_changes_while_it_is_read(brokers: ThreadedCoordinator, admin: GroupAdmin) -> None:
+    with pytest.raises(ChangedClusterError, match=r"orders-2 had replicas 1, 2 led by 1, and now has .* led by 2; run"):
+        read_cluster(admin, over_s=1, reads=1, sleep=lambda _: brokers.move_leader("orders", 2, 2))
+
+
+def test_a_cluster_that_changes_while_it_is_planned(brokers: ThreadedCoordinator, admin: GroupAdmin) -> None:
+    cluster = _read(brokers, admin)
+    plan(cluster)
+    check_unchanged(admin, cluster)
+    brokers.create_topic("new", 1)
+    with pytest.raises(ChangedClusterError, match="partition new-0 had no replicas, and now has replicas"):
+        check_unchanged(admin, cluster)
+
+
+def test_capacities_of_a_running_cluster(brokers: ThreadedCoordinator, tmp_path: Path) -> None:
+    path = tmp_path / "capacities.json"
+    path.write_text('{"3": {"disk_bytes": 0}}')
+    told = json.loads(_run(brokers, "--capacities", path, "--json").stdout)
+    assert [broker["after"]["disk_bytes"] > 0 for broker in told["brokers"]] == [True, True, False]
+
+
+def test_a_cluster_is_a_file_or_a_running_one(brokers: ThreadedCoordinator) -> None:
+    assert "two clusters given" in _run(brokers, "cluster.json").stderr
+    assert "no cluster given" in invoke(["balance"]).stderr
+    assert "--interval, --reads and --command-config need" in invoke(["balance", "x.json", "--reads", "2"]).stderr
