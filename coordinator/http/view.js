@@ -213,7 +213,7 @@ const row = (group, member, name, lag, most) => {
     used === null ? "-" : make("b", `${Math.round(100 * used)} %`, used > 1 ? "behind" : "")];
 };
 
-const duration = ms => ms < 1000 ? `${ms} ms` : ms < 120000 ? `${Math.round(ms / 1000)} s` : `${Math.round(ms / 60000)} min`;
+const duration = ms => ms < 1000 ? `${Math.round(ms)} ms` : ms < 120000 ? `${Math.round(ms / 1000)} s` : `${Math.round(ms / 60000)} min`;
 const ago = ms => `${duration(ms)} ago`;
 
 // A reason with the short names of members in place of their ids; those that left have their client id.

@@ -15,6 +15,7 @@ import pytest
 
 import loadwise
 from loadwise.coordinator import Coordinator, HttpOptions, ThreadedCoordinator
+from loadwise.coordinator.control import GroupControl
 from loadwise.coordinator.http.server import HttpRequest, HttpResponse
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -100,6 +101,7 @@ def test_the_page_follows_what_happens(
     server = viewed._embedded.http
     assert server is not None
     handle = server.handle
+    groups = GroupControl(viewed._embedded, lambda act: act())  # in the loop already, which `viewed.groups` waits for
     seen: list[str] = []
 
     def and_then_rebalance(request: HttpRequest) -> HttpResponse:
@@ -107,7 +109,7 @@ def test_the_page_follows_what_happens(
         if request.path == "/groups":
             seen.append(request.path)
             if len(seen) == 1:  # after the page has been told the first time
-                viewed.groups.rebalance(NASTY)
+                groups.rebalance(NASTY)
         return response
 
     server.handle = and_then_rebalance
