@@ -9,8 +9,6 @@ import argparse
 import time
 from collections import Counter
 
-from kafka import TopicPartition
-
 from loadwise import Dispatcher, kafka_python_producer
 
 
@@ -34,9 +32,7 @@ def main() -> None:
         for number in range(given.records):
             producer.send(given.topic, b"record %d" % number).add_callback(acknowledged, time.monotonic())
         producer.flush()
-        leaders = {
-            number: producer._metadata.leader_for_partition(TopicPartition(given.topic, number)) for number in records
-        }
+        leaders = producer.config["partitioner"].leaders(given.topic)
     brokers = Counter()
     for number, count in records.items():
         brokers[leaders[number]] += count

@@ -34,14 +34,19 @@ if TYPE_CHECKING:
     from loadwise.assignor.prometheus import GroupCollector
     from loadwise.assignor.strategy import Cooperative
     from loadwise.coordinator import Coordinator, KafkaContainer
+    from loadwise.dispatcher.clients.aiokafka import AiokafkaProducer, aiokafka_producer
+    from loadwise.dispatcher.clients.confluent_kafka import ConfluentProducer, confluent_producer
     from loadwise.dispatcher.clients.kafka_python import kafka_python_producer
     from loadwise.dispatcher.dispatcher import Dispatcher
+    from loadwise.dispatcher.spread_keys import SpreadKeys
 
 __all__ = [
     "AiokafkaConsumer",
+    "AiokafkaProducer",
     "Balance",
     "ConfluentAioConsumer",
     "ConfluentConsumer",
+    "ConfluentProducer",
     "Cooperative",
     "Coordinator",
     "Decision",
@@ -59,11 +64,14 @@ __all__ = [
     "MixedLoad",
     "Optimal",
     "RateLoad",
+    "SpreadKeys",
     "Weighted",
     "__version__",
     "aiokafka_consumer",
+    "aiokafka_producer",
     "confluent_aio_consumer",
     "confluent_consumer",
+    "confluent_producer",
     "kafka_python_consumer",
     "kafka_python_producer",
 ]
@@ -90,7 +98,12 @@ _PLACES = {
 _MODULES = {name: f"loadwise.assignor.{module}" for module, names in _PLACES.items() for name in names}
 _MODULES |= dict.fromkeys(["Coordinator", "KafkaContainer"], "loadwise.coordinator")
 _MODULES |= {
+    "AiokafkaProducer": "loadwise.dispatcher.clients.aiokafka",
+    "ConfluentProducer": "loadwise.dispatcher.clients.confluent_kafka",
     "Dispatcher": "loadwise.dispatcher.dispatcher",
+    "SpreadKeys": "loadwise.dispatcher.spread_keys",
+    "aiokafka_producer": "loadwise.dispatcher.clients.aiokafka",
+    "confluent_producer": "loadwise.dispatcher.clients.confluent_kafka",
     "kafka_python_producer": "loadwise.dispatcher.clients.kafka_python",
 }
 

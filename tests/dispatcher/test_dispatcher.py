@@ -14,6 +14,7 @@ from kafka.partitioner.default import murmur2 as kafka_pythons_murmur2
 
 from loadwise.dispatcher import BadDispatcherError, Dispatcher
 from loadwise.dispatcher.keys import murmur2
+from loadwise.dispatcher.spread_keys import SpreadKeys
 
 BATCH = 1000
 UNEVEN = {partition: 1 if partition < 6 else 2 if partition < 8 else 3 for partition in range(9)}
@@ -79,6 +80,14 @@ def test_a_key_stays_where_kafka_puts_it_whatever_brokers_do() -> None:
     )
 
 
+def test_only_the_keys_of_topics_that_are_named_are_spread() -> None:
+    scene = Scene(spread={"t": SpreadKeys(choices=2)})
+    assert len({scene.dispatcher.partition("t", b"key", 10) for _ in range(9)}) == 9
+    assert not scene.dispatcher.spreads("other")
+    scene.client.its_leaders = dict.fromkeys(range(20), 1)
+    assert max(scene.dispatcher.partition("t", b"key", 10) for _ in range(20)) == 19, "the topic has grown"
+
+
 def test_without_scores_all_partitions_take_turns() -> None:
     scene = Scene()
     assert Counter(scene.dispatcher.partition("t", size=BATCH) for _ in range(90)) == dict.fromkeys(range(9), 10)
@@ -91,7 +100,7 @@ def test_brokers_get_batches_by_their_scores() -> None:
 
 def test_a_batch_is_filled_before_the_next_partition_has_its_turn() -> None:
     scene = Scene()
-    places = [scene.dispatcher.partition("t", size=BATCH // 4) for _ in range(36)]
+    places = [scene.dispatcher.partition("t", size=BATCH // 5) for _ in range(36)]
     assert sorted(places[::4]) == list(range(9))
     assert all(len(set(places[first : first + 4])) == 1 for first in range(0, 36, 4))
 

@@ -3,37 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.partitioner.default import murmur2
 from topics import until
+from uneven import PARTITIONS, leader_of
 
 from loadwise import Dispatcher, kafka_python_producer
-from loadwise.coordinator import Coordinator, ThreadedCoordinator
+from loadwise.coordinator import ThreadedCoordinator
 from loadwise.dispatcher import BadDispatcherError
-
-PARTITIONS = 12
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[ThreadedCoordinator]:
-    with Coordinator(brokers=3).in_thread() as coordinator:
-        yield coordinator
-
-
-@pytest.fixture
-def topic(cluster: ThreadedCoordinator, request: pytest.FixtureRequest) -> Iterator[str]:
-    cluster.create_topic(request.node.name, PARTITIONS)
-    for partition in range(PARTITIONS):  # 6, 4 and 2
-        cluster.move_leader(request.node.name, partition, 1 if partition < 6 else 2 if partition < 10 else 3)
-    yield request.node.name
-    cluster.faults.clear()
-
-
-def leader_of(partition: int) -> int:
-    return 1 if partition < 6 else 2 if partition < 10 else 3
 
 
 def brokers_of(futures: list[object]) -> Counter[int]:

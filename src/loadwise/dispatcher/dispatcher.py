@@ -17,6 +17,7 @@ from loadwise.dispatcher.errors import BadDispatcherError
 from loadwise.dispatcher.keys import partition_of
 from loadwise.dispatcher.metrics import IN_FLIGHT, LATENCY, Loads, Metric
 from loadwise.dispatcher.scores import check_weights, weighted_scores
+from loadwise.dispatcher.spread_keys import KeySpreader, SpreadKeys
 from loadwise.dispatcher.table import NO_LEADER, Table, table_of
 
 _log = logging.getLogger(__name__)
@@ -54,6 +55,8 @@ class _Turn:
     """Bytes of a full batch."""
     left: int
     """Bytes until it is full."""
+    ends_at_s: float | None
+    """When it ends at the latest; None: the client shows it."""
     last_bytes: int = 0
     """Those of its last record."""
 
@@ -76,7 +79,7 @@ class Dispatcher:
 
     ``metrics`` are loads of brokers by name, besides ``latency`` and ``in_flight``, which the producer sees itself.
     ``weights`` say how much each of them matters, 1 by default. The table of brokers is made anew every ``lease_s``
-    seconds. Raises `BadDispatcherError`.
+    seconds. ``spread`` names the topics whose keys are spread over several partitions. Raises `BadDispatcherError`.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class Dispatcher:
         metrics: Mapping[str, Metric] | None = None,
         weights: Mapping[str, float] | None = None,
         lease_s: float = 4.0,
+        spread: Mapping[str, SpreadKeys] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._metrics = dict(metrics or {})
@@ -96,10 +100,13 @@ class Dispatcher:
         check_weights(self._weights, [LATENCY, IN_FLIGHT, *self._metrics])
         if not 0 < lease_s < math.inf:
             raise BadDispatcherError(f"lease_s is {lease_s}; it must be a finite number above 0")
-        self._lease_s = lease_s
+        self.lease_s = lease_s
+        self._spread = dict(spread or {})
+        self._spreaders: dict[str, KeySpreader] = {}
         self._clock = clock
         self._client: Client | None = None
         self._batch_bytes = BATCH_BYTES
+        self._linger_s: float | None = None
         self._lock = threading.Lock()
         self._acknowledgements = Acknowledgements()
         self._latencies: Loads = {}
@@ -109,25 +116,30 @@ class Dispatcher:
         self._read_last: dict[str, Loads] = {}
         self._failing: set[str] = set()
 
-    def follow(self, client: Client, *, batch_bytes: int = BATCH_BYTES) -> None:
-        """Serve this client, whose batches have this size. Raises `BadDispatcherError` if there is one already."""
+    def follow(self, client: Client, *, batch_bytes: int = BATCH_BYTES, linger_s: float | None = None) -> None:
+        """Serve this client, whose batches have this size. Raises `BadDispatcherError` if there is one already.
+
+        ``linger_s`` is for a client that does not show when a batch was sent: a turn ends then, if not before.
+        """
         if self._client is not None and self._client is not client:
             raise BadDispatcherError("this dispatcher serves another producer; make a Dispatcher for each")
         self._client = client
         self._batch_bytes = max(batch_bytes, 1)
+        self._linger_s = linger_s
 
     def partition(self, topic: str, key: bytes | None = None, size: int = 0) -> int:
         """Return the partition for a record with a value of this size; -1 if the client does not know the topic."""
         if key is not None:
-            return self._of_key(topic, key)
+            return self._of_key(topic, key, size)
         if (block := _RELATED.get()) is not None:
             return self._of_block(topic, block)
+        taken = size + _RECORD_BYTES
         turn = self._turns.get(topic)
-        if turn is None or turn.left <= 0:
-            turn = self._begin(topic, turn)
+        if turn is None or turn.left < taken or (turn.ends_at_s is not None and self._clock() >= turn.ends_at_s):
+            turn = self._begin(topic, turn, taken)
             if turn is None:
                 return NO_LEADER
-        turn.last_bytes = taken = size + _RECORD_BYTES
+        turn.last_bytes = taken
         turn.left -= taken
         return turn.partition
 
@@ -138,7 +150,7 @@ class Dispatcher:
             return
         turn.left += turn.last_bytes
         if turn.left < turn.whole:  # otherwise it has just begun, and this is its batch
-            self._begin(topic, turn)
+            self._begin(topic, turn, turn.last_bytes)
 
     @contextmanager
     def related(self) -> Iterator[None]:
@@ -170,9 +182,21 @@ class Dispatcher:
         with self._lock:
             self._acknowledgements.failed(node)
 
-    def _of_key(self, topic: str, key: bytes) -> int:
+    def spreads(self, topic: str) -> bool:
+        """Return whether the keys of a topic are spread."""
+        return topic in self._spread
+
+    def _of_key(self, topic: str, key: bytes, size: int) -> int:
         count = 0 if self._client is None else self._client.partition_count(topic)
-        return partition_of(key, count) if count else NO_LEADER
+        if not count:
+            return NO_LEADER
+        if topic not in self._spread:
+            return partition_of(key, count)
+        with self._lock:
+            spreader = self._spreaders.get(topic)
+            if spreader is None or spreader.partitions != count:
+                spreader = self._spreaders[topic] = KeySpreader(self._spread[topic], count)
+            return spreader.partition(key, size + _RECORD_BYTES)
 
     def _of_block(self, topic: str, block: object) -> int:
         with self._lock:
@@ -184,8 +208,8 @@ class Dispatcher:
                 entry.blocks[block] = entry.table.best(silent)
             return entry.blocks[block]
 
-    def _begin(self, topic: str, last: _Turn | None) -> _Turn | None:
-        """Begin the next turn; None if the client does not know the topic."""
+    def _begin(self, topic: str, last: _Turn | None, taken: int) -> _Turn | None:
+        """Begin the next turn for a record of this size; None if the client does not know the topic."""
         with self._lock:
             if (other := self._turns.get(topic)) is not last:
                 return other  # another thread has just begun it
@@ -198,12 +222,12 @@ class Dispatcher:
             shares = table.shares({node: seen.waiting(node) for node in table.weights}, silent)
             if last is not None:
                 table.charge(last.node, (last.whole - last.left) / self._batch_bytes, shares)
-            whole = self._batch_bytes
             if entry.probes:
-                node, whole = entry.probes.pop(), 1
+                node, whole = entry.probes.pop(), taken
             else:
-                node = table.next(shares)
-            turn = self._turns[topic] = _Turn(node, table.partition(node), whole, whole)
+                node, whole = table.next(shares), max(self._batch_bytes, taken)
+            ends_at_s = None if self._linger_s is None else now_s + self._linger_s
+            turn = self._turns[topic] = _Turn(node, table.partition(node), whole, whole, ends_at_s)
             return turn
 
     def _entry(self, topic: str, now_s: float) -> _Topic | None:
@@ -224,12 +248,12 @@ class Dispatcher:
             return None
         probes = self._acknowledgements.unheard(table.weights)
         blocks = {} if entry is None else entry.blocks
-        entry = self._topics[topic] = _Topic(table, now_s + self._lease_s, probes, blocks)
+        entry = self._topics[topic] = _Topic(table, now_s + self.lease_s, probes, blocks)
         return entry
 
     def _loads(self, nodes: Set[int], now_s: float) -> dict[str, Loads]:
         """Return the newest loads of all metrics that ever had any."""
-        if now_s - self._measured_at_s >= self._lease_s:
+        if now_s - self._measured_at_s >= self.lease_s:
             self._measured_at_s = now_s
             self._latencies = self._acknowledgements.latencies(now_s)
         found: dict[str, Loads] = {LATENCY: self._latencies}

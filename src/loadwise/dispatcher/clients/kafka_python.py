@@ -6,13 +6,14 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from loadwise.dispatcher.clients.cluster_metadata import leader_of, leaders_of, partition_count
 from loadwise.dispatcher.dispatcher import Dispatcher
 from loadwise.dispatcher.metrics import Loads
 from loadwise.dispatcher.table import NO_LEADER
 from loadwise.installation import pip_install
 
 try:
-    from kafka import KafkaProducer, TopicPartition
+    from kafka import KafkaProducer
     from kafka.partitioner import Partitioner
     from kafka.producer.producer_batch import FinalState
     from kafka.producer.record_accumulator import IncompleteProducerBatches
@@ -71,18 +72,11 @@ class KafkaPythonPartitioner(Partitioner):
 
     def leaders(self, topic: str) -> Mapping[int, int]:
         """Return the leader of each partition."""
-        cluster = self._cluster
-        available = cluster.available_partitions_for_topic(topic) or ()
-        return {
-            partition: cluster.leader_for_partition(TopicPartition(topic, partition))
-            if partition in available
-            else NO_LEADER
-            for partition in cluster.partitions_for_topic(topic) or ()
-        }
+        return leaders_of(self._cluster, topic)
 
     def partition_count(self, topic: str) -> int:
         """Return the number of partitions, 0 if the topic is unknown."""
-        return len(self._cluster.partitions_for_topic(topic) or ())
+        return partition_count(self._cluster, topic)
 
     def in_flight_bytes(self) -> Loads:
         """Return the bytes for each broker that are not acknowledged yet."""
@@ -101,8 +95,7 @@ class _Batches(IncompleteProducerBatches):
     def add(self, batch: Any) -> None:
         """kafka-python: a batch was begun."""
         super().add(batch)
-        leader = self._cluster.leader_for_partition(batch.topic_partition)
-        node = NO_LEADER if leader is None else leader
+        node = leader_of(self._cluster, batch.topic_partition)
         with self._lock:
             self._node_of[batch] = node
         self._dispatcher.sent(node)

@@ -1,0 +1,79 @@
+"""Spread the records of hot keys over several partitions: partial key grouping, with more choices for hotter keys.
+
+Nasir et al., "The Power of Both Choices" (ICDE 2015), and "When Two Choices Are not Enough" (ICDE 2016, D-choices).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from loadwise.dispatcher.errors import BadDispatcherError
+from loadwise.dispatcher.keys import murmur2
+from loadwise.dispatcher.space_saving import SpaceSaving
+
+_SLACK = 4.0
+"""A key gets this many times the partitions that its records would fill: room for those keys that cannot move."""
+
+_MEMORY_RECORDS = 1 << 17
+"""Counts are halved after this many records: a key that cools down gets fewer partitions again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadKeys:
+    """Sends each record of a key to the least loaded of its candidate partitions, for consumers that merge keys.
+
+    Records of one key are no longer in order, and are in up to as many partitions as the key has candidates. Raises
+    `BadDispatcherError`.
+    """
+
+    choices: int = 2
+    """The candidates of each key: the partition that Kafka gives it, and others. Keys that alone exceed the share of
+    their candidates get more, up to all partitions."""
+    tracked_keys: int = 1000
+    """How many keys are counted to find the hottest. A key needs more than this part of all records to be found."""
+
+    def __post_init__(self) -> None:
+        if self.choices < 1:
+            raise BadDispatcherError(f"choices is {self.choices}; a key needs at least 1 partition")
+        if self.tracked_keys < 1:
+            raise BadDispatcherError(f"tracked_keys is {self.tracked_keys}; it must be at least 1")
+
+
+class KeySpreader:
+    """The keys of one topic, by one producer."""
+
+    def __init__(self, settings: SpreadKeys, partitions: int) -> None:
+        self.partitions = partitions
+        self._choices = min(settings.choices, partitions)
+        self._keys = SpaceSaving(settings.tracked_keys)
+        self._loads = [0.0] * partitions
+        """Bytes that this producer sent to each partition."""
+        self._steps = [step for step in range(1, partitions) if math.gcd(step, partitions) == 1] or [1]
+        """Numbers that reach every partition when added again and again."""
+        self._records = 0
+
+    def partition(self, key: bytes, size: int) -> int:
+        """Return the partition for a record of this key and size."""
+        count, loads = self.partitions, self._loads
+        digest = murmur2(key)
+        found = first = (digest & 0x7FFFFFFF) % count
+        step = self._steps[(digest * 0x9E3779B1 >> 16 & 0xFFFF) % len(self._steps)]
+        least = loads[first]
+        for each in range(1, self._width(digest, size)):
+            candidate = (first + each * step) % count
+            if loads[candidate] < least:
+                found, least = candidate, loads[candidate]
+        loads[found] = least + size
+        return found
+
+    def _width(self, digest: int, size: int) -> int:
+        """Return the number of a key's candidates."""
+        self._records += 1
+        if self._records >= _MEMORY_RECORDS:
+            self._records = 0
+            self._keys.halve()
+            self._loads = [load / 2 for load in self._loads]
+        share = self._keys.add(digest, size) / self._keys.total
+        wanted = share * self.partitions * _SLACK
+        return self._choices if wanted <= self._choices else min(math.ceil(wanted), self.partitions)

@@ -1,0 +1,129 @@
+"""confluent-kafka's producer with a dispatcher, against three brokers of the coordinator."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, Message
+from kafka.partitioner.default import murmur2
+from topics import until
+from uneven import PARTITIONS, leader_of
+
+from loadwise import ConfluentProducer, Dispatcher, SpreadKeys, confluent_producer
+from loadwise.coordinator import ThreadedCoordinator
+from loadwise.dispatcher import BadDispatcherError
+
+
+class Deliveries:
+    """What on_delivery was told."""
+
+    def __init__(self) -> None:
+        self.partitions: list[int] = []
+        self.errors: list[KafkaError] = []
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self.partitions.append(message.partition())
+        else:
+            self.errors.append(error)
+
+
+@pytest.fixture
+def make(cluster: ThreadedCoordinator, topic: str) -> Callable[..., ConfluentProducer]:
+    def made(dispatcher: Dispatcher | None = None, **config: Any) -> ConfluentProducer:
+        config = {"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0, "linger.ms": 0} | {
+            name.replace("_", "."): value for name, value in config.items()
+        }
+        producer = confluent_producer(config, dispatcher=dispatcher)
+        until(lambda: len(producer.leaders(topic)) == PARTITIONS, lambda: producer.leaders(topic))
+        return producer
+
+    return made
+
+
+def brokers_of(producer: ConfluentProducer, topic: str, count: int) -> Counter[int]:
+    """Send records one after the other; return how many each broker got."""
+    deliveries = Deliveries()
+    for _ in range(count):
+        producer.produce(topic, b"v", on_delivery=deliveries)
+        producer.flush()
+    assert not deliveries.errors
+    return Counter(map(leader_of, deliveries.partitions))
+
+
+def test_records_without_a_key_fill_a_batch_before_the_next(make: Callable[..., ConfluentProducer], topic: str) -> None:
+    producer, deliveries = make(batch_size=10_000, linger_ms=60_000), Deliveries()
+    for _ in range(9 * 2 * PARTITIONS):
+        producer.produce(topic, bytes(1000), on_delivery=deliveries)
+    producer.flush()
+    found = Counter(deliveries.partitions)
+    assert len(found) > PARTITIONS / 2
+    assert {records % 9 for records in found.values()} == {0}
+
+
+def test_keyed_records_go_where_their_keys_belong(make: Callable[..., ConfluentProducer], topic: str) -> None:
+    producer = make()
+    found: dict[bytes, int] = {}
+    for key in (b"%d" % number for number in range(50)):
+        producer.produce(
+            topic, b"v", key, on_delivery=lambda _, message: found.update({message.key(): message.partition()})
+        )
+    producer.produce(
+        topic, b"v", "text", callback=lambda _, message: found.update({message.key(): message.partition()})
+    )
+    producer.flush()
+    assert found == {key: (murmur2(key) & 0x7FFFFFFF) % PARTITIONS for key in found}
+    assert len(found) == 51
+
+
+def test_a_key_is_spread_where_that_was_asked_for(make: Callable[..., ConfluentProducer], topic: str) -> None:
+    producer, deliveries = make(Dispatcher(spread={topic: SpreadKeys()})), Deliveries()
+    for _ in range(2 * PARTITIONS):
+        producer.produce(topic, b"v", "hot", on_delivery=deliveries)
+    producer.flush()
+    assert Counter(deliveries.partitions) == dict.fromkeys(range(PARTITIONS), 2)
+
+
+def test_a_slowed_broker_gets_less_and_comes_back(
+    make: Callable[..., ConfluentProducer], cluster: ThreadedCoordinator, topic: str
+) -> None:
+    clock = [0.0]
+    producer = make(Dispatcher(clock=lambda: clock[0]))
+
+    def lease() -> Counter[int]:
+        clock[0] += 4.0
+        return brokers_of(producer, topic, 30)
+
+    before = lease()
+    fault = cluster.faults.delay("Produce", ms=30, broker=2, times=None)
+    lease()
+    slowed = lease()
+    assert slowed[2] < before[2] / 3, (before, slowed)
+    cluster.faults.remove(fault)
+    again: list[Counter[int]] = []
+    until(lambda: again.append(lease()) or again[-1][2] >= 5, lambda: again)
+
+
+def test_before_there_is_metadata_librdkafka_chooses(cluster: ThreadedCoordinator, topic: str) -> None:
+    producer, deliveries = confluent_producer({"bootstrap.servers": cluster.bootstrap_servers}), Deliveries()
+    producer.produce(topic, b"v", on_delivery=deliveries)
+    producer.flush()
+    assert len(deliveries.partitions) == 1
+
+
+def test_a_record_that_is_refused_at_once_does_not_count(make: Callable[..., ConfluentProducer], topic: str) -> None:
+    producer = make(queue_buffering_max_messages=1, linger_ms=60_000)
+    producer.produce(topic, b"value")
+    with pytest.raises(BufferError):
+        producer.produce(topic, b"value")
+    assert sum(producer.in_flight_bytes().values()) == 5
+    producer.flush()
+    assert sum(producer.in_flight_bytes().values()) == 0
+
+
+def test_another_partitioner_is_refused() -> None:
+    with pytest.raises(BadDispatcherError, match="'random'"):
+        confluent_producer({"bootstrap.servers": "localhost:1", "partitioner": "random"})

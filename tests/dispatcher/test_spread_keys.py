@@ -1,0 +1,91 @@
+"""Hot keys: the sketch against exact counts, the spread against a simulation of hashing."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.partitioner.default import murmur2
+
+from loadwise.dispatcher import BadDispatcherError
+from loadwise.dispatcher.space_saving import SpaceSaving
+from loadwise.dispatcher.spread_keys import KeySpreader, SpreadKeys
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), max_size=300), st.integers(1, 12))
+def test_the_sketch_keeps_its_bounds(stream: list[tuple[int, int]], capacity: int) -> None:
+    sketch, exact = SpaceSaving(capacity), Counter[int]()
+    for key, amount in stream:
+        counted = sketch.add(key, amount)
+        exact[key] += amount
+        assert exact[key] <= counted <= exact[key] + sketch.total / capacity
+        assert len(sketch._counts) <= capacity
+    assert sketch.total == exact.total()
+    assert sketch._counts.keys() >= {key for key, amount in exact.items() if amount > sketch.total / capacity}
+
+
+def zipf(keys: int, records: int, seed: int = 1) -> list[bytes]:
+    weights = np.arange(1, keys + 1) ** -1.2
+    drawn = np.random.default_rng(seed).choice(keys, size=records, p=weights / weights.sum())
+    return [b"key-%d" % key for key in drawn.tolist()]
+
+
+def imbalance(placed: Counter[int], partitions: int) -> float:
+    return max(placed.values()) / (placed.total() / partitions)
+
+
+@pytest.mark.parametrize("partitions", [6, 36, 90])
+def test_zipf_keys_are_spread_evenly_where_hashing_fails(partitions: int) -> None:
+    records = zipf(keys=10_000, records=60_000)
+    hashed = {key: (murmur2(key) & 0x7FFFFFFF) % partitions for key in set(records)}
+    spreader = KeySpreader(SpreadKeys(choices=2), partitions)
+    placed = Counter(spreader.partition(key, 100) for key in records)
+    assert imbalance(Counter(hashed[key] for key in records), partitions) > 2 - (partitions == 6) * 0.5
+    assert imbalance(placed, partitions) <= 1.02
+
+
+def test_keys_that_are_not_hot_have_no_more_candidates_than_asked() -> None:
+    places: dict[bytes, set[int]] = {}
+    spreader = KeySpreader(SpreadKeys(choices=2), 36)
+    for key in zipf(keys=10_000, records=60_000):
+        places.setdefault(key, set()).add(spreader.partition(key, 100))
+    assert max(len(places[b"key-%d" % rank]) for rank in range(200, 10_000) if b"key-%d" % rank in places) == 2
+    assert len(places[b"key-0"]) > 10
+
+
+def test_the_first_candidate_is_where_kafka_puts_the_key_and_all_producers_agree_on_the_others() -> None:
+    for number in range(100):
+        key = b"%d" % number
+        places = []
+        for _ in range(2):
+            spreader = KeySpreader(SpreadKeys(choices=2), 12)
+            places.append([spreader.partition(key, 1) for _ in range(10)])
+        assert places[0] == places[1]
+        assert places[0][0] == (murmur2(key) & 0x7FFFFFFF) % 12
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 3, 90])
+def test_every_partition_is_a_candidate_of_a_key_that_is_alone(partitions: int) -> None:
+    spreader = KeySpreader(SpreadKeys(), partitions)
+    assert Counter(spreader.partition(b"key", 1) for _ in range(10 * partitions)) == dict.fromkeys(
+        range(partitions), 10
+    )
+
+
+def test_a_key_that_cooled_down_has_few_candidates_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loadwise.dispatcher.spread_keys._MEMORY_RECORDS", 1000)
+    spreader = KeySpreader(SpreadKeys(tracked_keys=100), 36)
+    hot = {spreader.partition(b"hot", 1) for _ in range(2000)}
+    for number in range(20_000):
+        spreader.partition(b"%d" % (number % 3000), 1)
+    assert len(hot) == 36
+    assert len({spreader.partition(b"hot", 1) for _ in range(30)}) < 9
+
+
+@pytest.mark.parametrize("wrong", [{"choices": 0}, {"tracked_keys": 0}])
+def test_a_wrong_number_is_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(BadDispatcherError, match=next(iter(wrong))):
+        SpreadKeys(**wrong)

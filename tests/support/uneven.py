@@ -1,0 +1,7 @@
+"""A topic whose partitions three brokers lead unevenly: 6, 4 and 2."""
+
+PARTITIONS = 12
+
+
+def leader_of(partition: int) -> int:
+    return 1 if partition < 6 else 2 if partition < 10 else 3
