@@ -50,3 +50,11 @@ def test_moving_one_deadline_for_ever_takes_no_memory() -> None:
         deadlines.set("session", at_ms)
     assert len(deadlines._heap) < 100
     assert deadlines.due(9_999) == ["session"]
+
+
+def test_of_equals_the_one_that_was_set_first_is_due_first() -> None:
+    deadlines: Deadlines[object] = Deadlines()
+    keys = [object() for _ in range(5)]
+    for key in keys:
+        deadlines.set(key, 7)
+    assert deadlines.due(7) == keys
