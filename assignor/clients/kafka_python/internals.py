@@ -419,12 +419,21 @@ class WantedTopics(ClusterMetadata):
     """A ``ClusterMetadata`` that does not request topics that its consumer has left: the broker would recreate them."""
 
     _topics: Set[str]
+    _wanted: Set[str] | None = None
 
     def set_topics(self, topics: Iterable[str]) -> Any:
         """Set the topics; the client's own method ignores a subset of its current topics."""
-        wanted = set(topics)
+        self._wanted = wanted = set(topics)
         self._topics = self._topics & wanted
         return super().set_topics(wanted)
+
+    def metadata_request(self) -> Any:
+        """Request others, which ``add_topic`` adds for their offsets, once and without creating topics."""
+        request = super().metadata_request()
+        if self._wanted is not None and not self._topics <= self._wanted:
+            request.allow_auto_topic_creation = False
+            self._topics = self._topics & self._wanted
+        return request
 
 
 class PausingFetcher(Fetcher):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from kafka import TopicPartition
 from topics import WAIT_S, make_topic
 
 from loadwise import aiokafka_consumer, confluent_consumer, kafka_python_consumer
@@ -94,3 +95,28 @@ async def test_a_deleted_topic_stays_deleted(client, by_pattern, coordinator, to
     finally:
         coordinator.faults.clear()
         await consumer.stop()
+
+
+async def test_kafka_pythons_request_for_offsets_makes_no_topic_again(coordinator, topic_name, group_id):
+    """It adds them to the topics whose metadata it refreshes. Partitions that go in a rebalance are asked for too."""
+    servers, kept, gone = coordinator.bootstrap_servers, f"{topic_name}-kept", f"{topic_name}-gone"
+    make_topic(servers, kept, 1)
+    make_topic(servers, gone, 1)
+    client = KafkaPython()
+    await client.start(servers, group_id)
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    try:
+        client.subscribe([kept], None)
+        async with asyncio.timeout(WAIT_S):
+            while topics_of(client) != {kept}:
+                await client.poll()
+            ends = await asyncio.to_thread(client.consumer.end_offsets, [TopicPartition(gone, 0)])
+            assert list(ends.values()) == [0]
+            await asyncio.to_thread(admin.delete_topics([gone])[gone].result, WAIT_S)
+            asked = coordinator.faults.delay("Metadata", ms=0, client_id=group_id, times=None)
+            while asked.hits < REQUESTS:
+                await client.poll()
+        assert gone not in (await asyncio.to_thread(admin.list_topics)).topics
+    finally:
+        coordinator.faults.clear()
+        await client.stop()
