@@ -16,7 +16,7 @@ from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from aiokafka.errors import KafkaConnectionError
 
 from loadwise.assignor.clients.aiokafka.lag import AiokafkaLag
-from loadwise.assignor.clients.aiokafka.logins import refusal
+from loadwise.assignor.clients.aiokafka.logins import reason
 from loadwise.assignor.clients.aiokafka.version import TRIED
 from loadwise.assignor.clients.aiokafka.watch import AiokafkaWatch, timed
 from loadwise.assignor.clients.factory import BalancedConsumer, ClientKind, ConsumerPlan, Options, plan
@@ -168,10 +168,9 @@ class AiokafkaConsumer(BalancedConsumer, AIOKafkaConsumer):
             await super().start()
         except KafkaConnectionError as error:
             await self._stop_lag()
-            reason = await refusal(self._client) if TRIED.includes_installed else None
-            if reason is None:
+            if not TRIED.includes_installed:
                 raise
-            raise reason from error
+            raise await reason(self._client) from error
         except BaseException:
             await self._stop_lag()
             raise

@@ -9,6 +9,7 @@ from aiokafka.conn import create_conn
 from aiokafka.errors import (
     AuthenticationFailedError,
     IllegalSaslStateError,
+    KafkaConnectionError,
     KafkaError,
     SaslAuthenticationFailed,
     UnsupportedSaslMechanismError,
@@ -19,8 +20,9 @@ from loadwise.assignor.clients.tls_refusals import tls_refusal
 _OF_SASL = (AuthenticationFailedError, IllegalSaslStateError, SaslAuthenticationFailed, UnsupportedSaslMechanismError)
 
 
-async def refusal(client: Any) -> KafkaError | None:
-    """Connect once more to the servers of a client that failed to start; return the first refusal of login or TLS."""
+async def reason(client: Any) -> KafkaError:
+    """Connect once more to the servers of a client that failed to start; return why that fails."""
+    failures = []
     names = inspect.signature(create_conn).parameters
     settings = {name: getattr(client, f"_{name}") for name in names if hasattr(client, f"_{name}")}
     for host, port, _ in client.hosts:
@@ -31,6 +33,11 @@ async def refusal(client: Any) -> KafkaError | None:
         except (OSError, KafkaError) as error:
             if (problem := tls_refusal(error)) is not None:
                 return AuthenticationFailedError(f"no TLS with {host}:{port}: {problem}; check ssl_context")
+            failures.append(f"{host}:{port} ({error})")
         else:
             connection.close()
-    return None
+            failures.append(
+                f"{host}:{port} (it closes the connection after the first request: does it require a login by SASL, or"
+                " TLS?)"
+            )
+    return KafkaConnectionError(f"no Kafka answers at {', '.join(failures)}")

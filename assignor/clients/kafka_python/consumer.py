@@ -148,9 +148,10 @@ class KafkaPythonConsumer(BalancedConsumer, KafkaConsumer):
         self._leader = plan.participant.leader
         config = dict(plan.config)
         if TRIED.includes_installed:
-            from loadwise.assignor.clients.kafka_python.logins import client_that_tells  # noqa: PLC0415 (as below)
+            from loadwise.assignor.clients.kafka_python import logins  # noqa: PLC0415 (as below)
 
-            config.setdefault("kafka_client", client_that_tells)
+            config.setdefault("kafka_client", logins.client_that_tells)
+            config.setdefault("bootstrap_timeout_ms", logins.BOOTSTRAP_TIMEOUT_MS)
         super().__init__(*plan.topics, partition_assignment_strategy=plan.plugs, **config)
         for plug in plan.plugs:
             plug.follow(self)

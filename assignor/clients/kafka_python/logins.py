@@ -1,7 +1,7 @@
-"""Ends the start of a consumer whose login or TLS is refused, with the reason.
+"""Raises why a consumer cannot connect: a refused login, a refused TLS, or no broker.
 
-kafka-python has a place for such a refusal (`_auth_failures`), but none gets there. It drops what a broker sends just
-before it closes a connection, tries again, and fails after ``bootstrap_timeout_ms`` (30 s) with "Unable to bootstrap".
+kafka-python has a place for a refusal (`_auth_failures`), but none gets there. It drops what a broker sends just before
+it closes a connection, tries again, and fails after ``bootstrap_timeout_ms`` (30 s) with "Unable to bootstrap".
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from kafka.errors import (
     IllegalSaslStateError,
     KafkaConnectionError,
+    KafkaTimeoutError,
     SaslAuthenticationFailedError,
     UnsupportedSaslMechanismError,
 )
@@ -22,6 +23,8 @@ from kafka.net.selector import NetworkSelector
 
 from loadwise.assignor.clients.tls_refusals import tls_refusal
 
+BOOTSTRAP_TIMEOUT_MS = 9_000
+"""How long a consumer looks for a broker when it is made, unless ``bootstrap_timeout_ms`` is given."""
 REFUSALS = (IllegalSaslStateError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError)
 """How a login by SASL is refused."""
 
@@ -41,6 +44,19 @@ def client_that_tells(**config: Any) -> KafkaNetClient:
 class _Manager(KafkaConnectionManager):
     """Raises a refusal until the first connection was good; later ones are tried again, as by kafka-python."""
 
+    def __init__(self, *args: Any, **config: Any) -> None:
+        super().__init__(*args, **config)
+        self._reasons: dict[str, str] = {}  # of the newest failure, by host and port
+
+    def bootstrap(self, *args: Any, **options: Any) -> None:
+        try:
+            super().bootstrap(*args, **options)
+        except KafkaTimeoutError as error:
+            places = [f"{where} ({reason})" for where, reason in self._reasons.items()]
+            raise KafkaTimeoutError(
+                f"no Kafka answers at {', '.join(places) or self.config['bootstrap_servers']}"
+            ) from error
+
     async def _build_transport(self, *args: Any, **options: Any) -> Any:
         transport = await super()._build_transport(*args, **options)
         transport._sock_recv = partial(_data_before_end, transport._sock_recv)
@@ -49,12 +65,23 @@ class _Manager(KafkaConnectionManager):
     async def _connect(self, node: Any, conn: Any, *args: Any, **options: Any) -> None:
         refusals: list[Exception] = []
         conn.close = partial(_close, conn.close, refusals)
+        where = f"{node.host}:{node.port}"
+        conn.close_future.add_errback(partial(self._failed, where, conn))
         await super()._connect(node, conn, *args, **options)
         if (problem := tls_refusal(conn.init_future.exception)) is not None:
-            where = f"{node.host}:{node.port}"
             refusals.append(TlsRefusedError(f"no TLS with {where}: {problem}; check the settings of ssl"))
         if refusals and not self.bootstrapped:
             self._auth_failures[node.node_id] = refusals[0]
+
+    def _failed(self, where: str, conn: Any, error: Exception) -> None:
+        if self.bootstrapped:
+            return
+        reason = str(error.args[0] if error.args else error)
+        if conn.init_future.succeeded():  # brokers do so with requests before the login
+            reason = "it closes the connection after the first request: does it require a login by SASL?"
+        elif isinstance(error, KafkaConnectionError) and "disconnected" in str(error):
+            reason = "it closes the connection at once: does it require TLS?"
+        self._reasons[where] = reason
 
 
 def _data_before_end(receive: Callable[[], tuple[bytes, Any]]) -> tuple[bytes, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,8 @@ from kafka.errors import IncompatibleBrokerVersion, KafkaError, KafkaTimeoutErro
 
 from loadwise.running_group.kafka_python_messages import ConsumerGroupDescribeRequest  # isort: skip
 
-_TIMEOUT_MS = 10_000
+_TIMEOUT_MS = 9_000
+_CONNECTION = "see --bootstrap-servers, and security.protocol, sasl.* and ssl.* in --command-config"
 
 
 class GroupAdmin(Admin):
@@ -59,9 +59,6 @@ def connected(
     for path in map(Path, {(settings or {}).get(name, "/") for name in ("ssl_cafile", "ssl_certfile")}):
         if not path.exists():  # kafka-python would retry until its timeout, and not say why
             raise BadConnectionError(f"there is no file {path}; see --command-config")
-    failures = _Failures()
-    log = logging.getLogger("kafka.net")
-    log.addHandler(failures)
     timeouts = {"request_timeout_ms": _TIMEOUT_MS, "bootstrap_timeout_ms": _TIMEOUT_MS}
     try:
         options = {"client_id": client_id, "kafka_client": client_that_tells, **timeouts, **(settings or {})}
@@ -72,30 +69,11 @@ def connected(
             f"{bootstrap_servers} refuses the login ({error.args[0] if error.args else error}); see security.protocol,"
             " sasl.* and ssl.* in --command-config"
         ) from error
+    except KafkaTimeoutError as error:
+        raise UnreadableGroupError(f"{error.args[0]}; {_CONNECTION}") from error
     except KafkaError as error:
-        raise UnreadableGroupError(
-            f"no Kafka answers at {bootstrap_servers} ({str(failures) or error}); see --bootstrap-servers, and"
-            " security.protocol, sasl.* and ssl.* in --command-config"
-        ) from error
+        raise UnreadableGroupError(f"no Kafka answers at {bootstrap_servers} ({error}); {_CONNECTION}") from error
     except ValueError as error:
         raise BadConnectionError(f"{bootstrap_servers!r} is no HOST:PORT ({error}); see --bootstrap-servers") from error
-    finally:
-        log.removeHandler(failures)
     with contextlib.closing(admin):
         yield admin
-
-
-class _Failures(logging.Handler):
-    """Collects why connections failed: kafka-python logs the reason, and raises only a timeout."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self._reasons: dict[str, None] = {}
-
-    def emit(self, record: logging.LogRecord) -> None:
-        for error in record.args if isinstance(record.args, tuple) else ():
-            if isinstance(error, Exception) and not isinstance(error, KafkaTimeoutError):
-                self._reasons[str(error)] = None
-
-    def __str__(self) -> str:
-        return "; ".join(self._reasons)

@@ -1,4 +1,4 @@
-"""A wrong password or certificate: each client's consumer says so, at once."""
+"""A wrong password or certificate, or no broker: each client's consumer says so soon."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from secured_kafka import PASSWORDS
 
 from loadwise.assignor.clients.aiokafka import aiokafka_consumer
 from loadwise.assignor.clients.confluent_kafka import confluent_consumer
-from loadwise.assignor.clients.kafka_python import kafka_python_consumer
+from loadwise.assignor.clients.kafka_python import kafka_python_consumer, logins
 from loadwise.coordinator import Certificates, Coordinator, Security, TlsFiles
 
 LONG_MS = 3_600_000
 """The test would hang if a refusal were only noticed after the client's own timeout."""
+SHORT_MS = 300
+"""For a broker that never answers, which a client may not know."""
 LOGIN = Access(address="", mechanism="PLAIN", user="owner", password=PASSWORDS["owner"])
 
 
-def kafka_python(access: Access) -> None:
+def kafka_python(access: Access, timeout_ms: int = LONG_MS) -> None:
     try:
-        kafka_python_consumer("t", group_id="g", bootstrap_timeout_ms=LONG_MS, **access.python())
+        kafka_python_consumer("t", group_id="g", bootstrap_timeout_ms=timeout_ms, **access.python())
     finally:
         gc.collect()  # a consumer that fails to begin leaves sockets behind
 
@@ -84,3 +86,22 @@ def test_a_refused_certificate_is_raised(
         pytest.raises(Exception, match=r"(?i)no TLS with .*certificate"),
     ):
         client(Access(address=address, protocol="SSL", authority=(ours if trusts else others).authority))
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
+def test_a_login_that_is_missing_is_named(client: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logins, "BOOTSTRAP_TIMEOUT_MS", SHORT_MS)
+    with (
+        listening(protocol="SASL_PLAINTEXT", users=PASSWORDS, mechanisms=("PLAIN",)) as address,
+        pytest.raises(Exception, match=rf"no Kafka answers at {address} \(.* does it require a login by SASL"),
+    ):
+        client(Access(address=address, protocol="PLAINTEXT"), **({"timeout_ms": SHORT_MS} if client is kafka_python else {}))
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
+def test_a_broker_that_is_down_is_named(client: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logins, "BOOTSTRAP_TIMEOUT_MS", SHORT_MS)
+    with listening() as address:
+        pass
+    with pytest.raises(Exception, match=rf"no Kafka answers at {address} \(.*(111|61)"):
+        client(Access(address=address, protocol="PLAINTEXT"), **({"timeout_ms": SHORT_MS} if client is kafka_python else {}))
