@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from loadwise.nearest import did_you_mean
+
+CHOICES: Mapping[str, Collection[str]] = {
+    "auto_offset_reset": ("earliest", "latest", "none"),
+    "isolation_level": ("read_uncommitted", "read_committed"),
+    "security_protocol": ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+}
+"""The clients' own arguments with few values. The clients take another value for ``none``, or refuse it too late."""
 
 
 def check_arguments(group_id: object, lag_interval_s: object, config: Mapping[str, Any]) -> None:
@@ -25,6 +32,14 @@ def check_arguments(group_id: object, lag_interval_s: object, config: Mapping[st
     for name, value in config.items():
         if name.endswith("_ms") and isinstance(value, str | bytes | bool):
             raise TypeError(f"{name} is {value!r}; it must be a number of milliseconds")
+        if name in CHOICES:
+            check_choice(name, value, CHOICES[name])
+
+
+def check_choice(name: str, value: object, choices: Collection[str]) -> None:
+    """Raise `ValueError` for a text that is none of the choices, in upper or lower case, with the nearest one."""
+    if isinstance(value, str) and value.lower() not in {each.lower() for each in choices}:
+        raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(choices)}{did_you_mean(value, choices)}")
 
 
 def check_names(factory: str, given: Iterable[str], known: Iterable[str]) -> None:

@@ -142,6 +142,5 @@ def is_int(value: object) -> bool:
 
 def hint(name: str, known: Collection[str], more: str = "") -> str:
     """Return the end of a message about an unknown name: the nearest known one, or all of them."""
-    spelling = {each.lower(): each for each in known}
-    near = nearest(name.lower(), spelling)
-    return f"did you mean {spelling[near]}?" if near else f"there are {', '.join(known)}{more}"
+    near = nearest(name, known)
+    return f"did you mean {near}?" if near else f"there are {', '.join(known)}{more}"

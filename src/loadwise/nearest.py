@@ -7,8 +7,10 @@ from difflib import get_close_matches
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the one of the names that is most like an unknown one; None if none is near."""
-    return next(iter(get_close_matches(name, list(names), n=1)), None)
+    """Return the one of the names that is most like an unknown one, in upper or lower case; None if none is near."""
+    spelling = {each.lower(): each for each in names}
+    near = get_close_matches(name.lower(), spelling, n=1)
+    return spelling[near[0]] if near else None
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

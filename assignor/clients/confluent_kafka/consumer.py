@@ -14,7 +14,7 @@ from weakref import proxy
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from loadwise.assignor.clients.arguments import check_names
+from loadwise.assignor.clients.arguments import check_choice, check_names
 from loadwise.assignor.clients.confluent_kafka.callbacks import Callback, RebalanceCallbacks
 from loadwise.assignor.clients.confluent_kafka.commits import StoredOffsets
 from loadwise.assignor.clients.confluent_kafka.terms import (
@@ -30,6 +30,7 @@ from loadwise.assignor.clients.confluent_kafka.terms import (
     without_note,
     written,
 )
+from loadwise.assignor.clients.confluent_kafka.unknown_settings import nearest_setting
 from loadwise.assignor.clients.confluent_kafka.work import WorkBetweenCalls
 from loadwise.assignor.clients.factory import BalancedConsumer, Options
 from loadwise.assignor.clients.membership import (
@@ -53,6 +54,12 @@ TURN_S = WAKE_S
 """How often the member is polled while records are read, and librdkafka's poll timeout meanwhile."""
 JOINING_TURN_S = 0.01
 """The same during a join."""
+CHOICES = {
+    "auto.offset.reset": ("earliest", "latest", "beginning", "end", "smallest", "largest", "error"),
+    "isolation.level": ("read_uncommitted", "read_committed"),
+    "security.protocol": ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"),
+}
+"""Settings that librdkafka and the member both check; here under librdkafka's names."""
 LEADERS_WITHIN_S, MOST_TOPICS_ASKED_FOR = 1.0, 10
 """How long to wait for the leaders of a topic, and of how many topics to ask for them before the first fetch."""
 
@@ -84,10 +91,13 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
         config = {name: value for name, value in given.items() if value is not None}  # None: librdkafka's default
         if not config.get("group.id"):
             raise ValueError("group.id is missing: a consumer with an assignor needs a group")
+        for name, choices in CHOICES.items():
+            check_choice(name, config.get(name), choices)
         self._plan = planned_member(member_settings(config, config.get("oauth_cb")), **options)
         own = {name: value for name, value in config.items() if name not in OF_THE_MEMBER}
         self._commits = StoredOffsets(own, own.pop("on_commit", None))
-        super().__init__(own | {"enable.auto.commit": False})
+        with nearest_setting():
+            super().__init__(own | {"enable.auto.commit": False})
         self._member: Membership | None = None  # created by subscribe, because creating it contacts the brokers
         self._callbacks = RebalanceCallbacks()
         self._work = WorkBetweenCalls(monotonic())

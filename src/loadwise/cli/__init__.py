@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from types import ModuleType
 
 import loadwise
-from loadwise.cli.parser import Parser, near
+from loadwise.cli.parser import Parser, one_of
+from loadwise.nearest import did_you_mean
 
 COMMANDS = {
     "demo": "Drain a real, skewed stream with every assignor, and compare them.",
@@ -68,7 +69,9 @@ def top_parser() -> Parser:
         usage="loadwise [OPTIONS] COMMAND ...",
     )
     parser.add_argument("-V", "--version", action="version", version=f"loadwise {loadwise.__version__}")
-    parser.add_argument("--completion", choices=SHELLS, help="print the completion script of a shell")
+    parser.add_argument(
+        "--completion", type=one_of(SHELLS), choices=SHELLS, help="print the completion script of a shell"
+    )
     return parser
 
 
@@ -81,7 +84,7 @@ def _run(words: Sequence[str]) -> int:
             print(*complete(arguments), sep="\n")  # noqa: T201
             return 0
         if command not in COMMANDS:
-            top_parser().error(f"there is no command {command!r}{near(command, COMMANDS)}")
+            top_parser().error(f"there is no command {command!r}{did_you_mean(command, COMMANDS)}")
         return int(module_of(command).run(parser_of(command).parse(arguments)))
     parser = top_parser()
     options = parser.parse(words)

@@ -9,15 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from loadwise.nearest import nearest
+from loadwise.nearest import did_you_mean
 
 Name = TypeVar("Name", bound=str)
-
-
-def near(name: str, names: Iterable[str]) -> str:
-    """The end of a refusal: the known name that is most like the unknown one, or nothing."""
-    found = nearest(name, names)
-    return "" if found is None else f"; did you mean {found}?"
 
 
 class Parser(argparse.ArgumentParser):
@@ -40,7 +34,7 @@ class Parser(argparse.ArgumentParser):
             if word == "--":
                 break
             if name.startswith("--") and " " not in name and name not in self._option_string_actions:
-                self.error(f"there is no option {name}{near(name, self._option_string_actions)}")
+                self.error(f"there is no option {name}{did_you_mean(name, self._option_string_actions)}")
         return self.parse_args(arguments)
 
     def error(self, message: str) -> NoReturn:
@@ -92,7 +86,7 @@ def one_of(names: Iterable[Name]) -> Callable[[str], Name]:
 
     def chosen(text: str) -> Name:
         if text not in known:
-            raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(known)}{near(text, known)}")
+            raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(known)}{did_you_mean(text, known)}")
         return known[text]
 
     return chosen

@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from confluent_kafka import KafkaException
 
 from loadwise import LiveSettings, aiokafka_consumer, confluent_consumer, kafka_python_consumer
 from loadwise.assignor.clients import versions
@@ -76,6 +77,33 @@ def test_an_unknown_name_is_refused_with_the_nearest_one(factory):
         factory("t", group_id="g", capcity=2.0)
     with pytest.raises(UnknownAssignorError, match=r"called 'wieghted' \(did you mean 'weighted'\?\)"):
         factory("t", group_id="g", assignor="wieghted")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "nearest"),
+    [
+        ("auto_offset_reset", "erliest", "earliest"),
+        ("isolation_level", "read_comitted", "read_committed"),
+        ("security_protocol", "SASL-SSL", "SASL_SSL"),
+    ],
+)
+@pytest.mark.parametrize("factory", FACTORIES)
+def test_a_value_that_a_client_takes_for_another_is_refused_with_the_nearest_one(factory, name, value, nearest):
+    if factory is confluent:
+        name = name.replace("_", ".")
+        with pytest.raises(ValueError, match=rf"(?i)^{name} is '{value}'.* \(did you mean '{nearest}'\?\)"):
+            confluent_consumer({"group.id": "g", name: value})
+    else:
+        with pytest.raises(ValueError, match=rf"^{name} is '{value}'.* \(did you mean '{nearest}'\?\)"):
+            factory("t", group_id="g", **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"), [("auto.ofset.reset", "auto.offset.reset"), ("fetch.wait.ms", "fetch.wait.max.ms")]
+)
+def test_an_unknown_setting_of_librdkafka_is_refused_with_the_nearest_one(name, nearest):
+    with pytest.raises(KafkaException, match=rf'property: "{name}" \(did you mean \'{nearest}\'\?\)'):
+        confluent_consumer({"group.id": "g", name: "1"})
 
 
 @pytest.mark.parametrize("factory", FACTORIES)

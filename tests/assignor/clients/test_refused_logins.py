@@ -95,7 +95,10 @@ def test_a_login_that_is_missing_is_named(client: Callable[..., None], monkeypat
         listening(protocol="SASL_PLAINTEXT", users=PASSWORDS, mechanisms=("PLAIN",)) as address,
         pytest.raises(Exception, match=rf"no Kafka answers at {address} \(.* does it require a login by SASL"),
     ):
-        client(Access(address=address, protocol="PLAINTEXT"), **({"timeout_ms": SHORT_MS} if client is kafka_python else {}))
+        client(
+            Access(address=address, protocol="PLAINTEXT"),
+            **({"timeout_ms": SHORT_MS} if client is kafka_python else {}),
+        )
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
@@ -104,4 +107,7 @@ def test_a_broker_that_is_down_is_named(client: Callable[..., None], monkeypatch
     with listening() as address:
         pass
     with pytest.raises(Exception, match=rf"no Kafka answers at {address} \(.*(111|61)"):
-        client(Access(address=address, protocol="PLAINTEXT"), **({"timeout_ms": SHORT_MS} if client is kafka_python else {}))
+        client(
+            Access(address=address, protocol="PLAINTEXT"),
+            **({"timeout_ms": SHORT_MS} if client is kafka_python else {}),
+        )
