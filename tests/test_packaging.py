@@ -54,6 +54,7 @@ def _wheel_of(built_in: Path) -> set[str]:
 
 
 EVERY_MODULE = {f"loadwise/{path.relative_to(ROOT)}" for part in PARTS for path in (ROOT / part).rglob("*.py")}
+EVERY_MODULE |= {f"loadwise/assignor/clients/{client}/stock.pyi" for client in ("aiokafka", "kafka_python")}
 EVERY_MODULE |= {"loadwise/protocol/kafka_messages.pyi", "loadwise/protocol/messages.txt"}
 EVERY_MODULE |= {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src/loadwise/dispatcher").rglob("*.py")}
 EVERY_MODULE |= {"loadwise/py.typed", "loadwise/__init__.py", "loadwise/pytest_plugin.py", "pyspark_loadwise.py"}

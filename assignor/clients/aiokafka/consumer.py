@@ -9,14 +9,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aiokafka import AIOKafkaConsumer
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from aiokafka.errors import KafkaConnectionError
 
 from loadwise.assignor.clients.aiokafka.lag import AiokafkaLag
 from loadwise.assignor.clients.aiokafka.logins import reason
+from loadwise.assignor.clients.aiokafka.stock import AIOKafkaConsumer
 from loadwise.assignor.clients.aiokafka.version import TRIED
 from loadwise.assignor.clients.aiokafka.watch import AiokafkaWatch, timed
 from loadwise.assignor.clients.factory import BalancedConsumer, ClientKind, ConsumerPlan, Options, plan
@@ -32,6 +32,9 @@ from loadwise.assignor.participant import Participant
 from loadwise.assignor.strategy import AssignorChoice, Strategy
 from loadwise.assignor.subscription import JoinedMember
 from loadwise.protocol.consumer import Subscription
+
+if TYPE_CHECKING:
+    from aiokafka.structs import ConsumerRecord, TopicPartition
 
 FIRST_READING_S = 5.0
 """How long a starting consumer with the user's own load waits for the group's lag before it joins without."""
@@ -175,13 +178,16 @@ class AiokafkaConsumer(BalancedConsumer, AIOKafkaConsumer):
             await self._stop_lag()
             raise
 
-    async def getone(self, *partitions: Any) -> Any:
+    async def getone(self, *partitions: TopicPartition) -> ConsumerRecord:
         """Get a record, and measure how long the application works on it."""
         return await timed(self._leader, super().getone, lambda record: {record.topic: 1})(*partitions)
 
-    async def getmany(self, *partitions: Any, **options: Any) -> Any:
+    async def getmany(
+        self, *partitions: TopicPartition, timeout_ms: float = 0, max_records: int | None = None
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
         """Get records, and measure how long the application works on them."""
-        return await timed(self._leader, super().getmany, by_topic)(*partitions, **options)
+        get = timed(self._leader, super().getmany, by_topic)
+        return await get(*partitions, timeout_ms=timeout_ms, max_records=max_records)
 
     async def stop(self) -> None:
         """Stop the consumer and its lag reader."""

@@ -7,13 +7,16 @@ rebalance; tests fail if it changes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, ParamSpec, TypeVar
 from weakref import ref
 
 from loadwise.assignor.clients.aiokafka.lag import AiokafkaLag
 from loadwise.assignor.clients.watch import LeaderWatch
 from loadwise.assignor.leader import Leader
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class AiokafkaWatch(LeaderWatch[AiokafkaLag]):
@@ -39,14 +42,14 @@ class AiokafkaWatch(LeaderWatch[AiokafkaLag]):
 
 
 def timed(
-    leader: Leader | None, get: Callable[..., Any], count: Callable[[Any], Mapping[str, int]]
-) -> Callable[..., Any]:
+    leader: Leader | None, get: Callable[_P, Coroutine[Any, Any, _R]], count: Callable[[_R], Mapping[str, int]]
+) -> Callable[_P, Coroutine[Any, Any, _R]]:
     """Wrap ``getone`` or ``getmany`` to measure how long the application works on the records."""
     if leader is None:
         return get
     busy = leader.busy
 
-    async def get_and_tell(*args: Any, **kwargs: Any) -> Any:
+    async def get_and_tell(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         busy.polls(time.monotonic_ns())
         records = await get(*args, **kwargs)
         busy.given(count(records), time.monotonic_ns())

@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 from weakref import WeakMethod, finalize
 
-from kafka import KafkaConsumer
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
 
 from loadwise.assignor.clients.commit_notes import with_note
 from loadwise.assignor.clients.factory import BalancedConsumer, ClientKind, ConsumerPlan, Options, plan
 from loadwise.assignor.clients.kafka_python.lag import KafkaPythonLag
+from loadwise.assignor.clients.kafka_python.stock import KafkaConsumer
 from loadwise.assignor.clients.kafka_python.version import TRIED
 from loadwise.assignor.clients.plug import ClientAssignor
 from loadwise.assignor.clients.records import by_topic
@@ -30,6 +30,9 @@ from loadwise.assignor.participant import Participant
 from loadwise.assignor.strategy import AssignorChoice, Cooperative, Strategy
 from loadwise.assignor.subscription import JoinedMember
 from loadwise.protocol.consumer import Subscription
+
+if TYPE_CHECKING:
+    from kafka.structs import TopicPartition
 
 FIRST_READING_S = 5.0
 """How long a new consumer with the user's own load waits for the group's lag before it joins without."""
@@ -170,19 +173,21 @@ class KafkaPythonConsumer(BalancedConsumer, KafkaConsumer):
             if plan.waits_for_lag:
                 self._lag.wait(FIRST_READING_S)
 
-    def poll(self, *args: Any, **kwargs: Any) -> Any:
+    def poll(
+        self, timeout_ms: float = 0, max_records: int | None = None, update_offsets: bool = True
+    ) -> dict[TopicPartition, list[Any]]:
         """Fetch records, and measure how long the application works on them."""
         if self._leader is None:
-            return super().poll(*args, **kwargs)
+            return super().poll(timeout_ms, max_records, update_offsets)
         busy = self._leader.busy
         busy.polls(time.monotonic_ns())
-        records = super().poll(*args, **kwargs)
+        records = super().poll(timeout_ms, max_records, update_offsets)
         busy.given(by_topic(records), time.monotonic_ns())
         return records
 
-    def committed(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the committed offsets with the user's own metadata, without our notes."""
-        found = super().committed(*args, **kwargs)
+    def committed(self, partition: TopicPartition, metadata: bool = False, timeout_ms: float | None = None) -> Any:
+        """Return the committed offset with the user's own metadata, without our notes."""
+        found = super().committed(partition, metadata, timeout_ms)
         return with_note({0: found}, "")[0] if hasattr(found, "metadata") else found
 
     def subscribe(
@@ -194,10 +199,10 @@ class KafkaPythonConsumer(BalancedConsumer, KafkaConsumer):
         if self._lag is not None and self._plan.waits_for_lag:
             self._lag.wait(FIRST_READING_S)
 
-    def close(self, *args: Any, **kwargs: Any) -> None:
+    def close(self, autocommit: bool = True, timeout_ms: float | None = None) -> None:
         """Close the consumer and its lag reader."""
         try:
-            super().close(*args, **kwargs)
+            super().close(autocommit, timeout_ms)
         finally:
             if self._lag is not None:
                 self._lag.close()
