@@ -1,6 +1,7 @@
 """The sticky assignors' user data against Java's bytes, kafka-python's assignor and aiokafka's."""
 
 import contextlib
+from unittest.mock import patch
 
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyAssignorUserDataV1
 from hypothesis import given
@@ -9,6 +10,7 @@ from kafka.coordinator.assignors.sticky.user_data import StickyAssignorUserData
 
 from loadwise.protocol.errors import ProtocolError
 from loadwise.protocol.live_notes import MemberNotes
+from loadwise.protocol.primitive import Reader
 from loadwise.protocol.user_data import CooperativeStickyUserData, MemberTerms, StickyUserData
 
 # subscriptionUserData() of kafka-clients 4.3.1: StickyAssignor after t-0, t-1 at generation 1, and t-2 as v0 (the
@@ -75,3 +77,11 @@ def test_random_bytes_are_a_value_or_an_error_of_ours(data):
         for decode in (kind.decode, kind.decode_with_terms):
             with contextlib.suppress(ProtocolError):
                 decode(data)
+
+
+@given(partitions, generations)
+def test_sound_partitions_are_read_the_fast_way(owned, generation):
+    """Only what is odd is read again with care, which takes several times as long."""
+    data = StickyUserData(owned=owned, generation=generation).encode()
+    with patch.object(Reader, "_odd_topic_partitions", side_effect=AssertionError("read with care")):
+        assert StickyUserData.decode(data).owned == owned

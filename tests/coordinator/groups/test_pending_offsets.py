@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+from commits import commit
+
+from loadwise.coordinator.cluster.brokers import coordinator_partition
+from loadwise.coordinator.groups.events import Committer
+from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.pending_offsets import PendingOffsets
 from loadwise.coordinator.groups.records import PendingOffsetRecord, PendingOffsetTombstone
+from loadwise.coordinator.groups.service.groups import Groups
 
 A, B = Partition("t", 0), Partition("t", 1)
 
@@ -53,3 +60,15 @@ def test_a_later_commit_takes_the_place_of_those_that_wait() -> None:
     assert pending.of_producer(1, "h") == {A: CommittedOffset(5, -1, "")}
     pending.forget("g")
     assert (pending.of("g"), pending.of("h")) == (set(), {A})
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_the_end_of_a_transaction_does_not_undo_a_later_commit(committed: bool) -> None:
+    """As in Kafka's ``OffsetMetadataManager``: only of the partition that was committed since."""
+    groups = Groups(GroupLimits())
+    in_transaction = Committer(producer_id=1)
+    commit(groups, "g", in_transaction, {A: CommittedOffset(5, -1, ""), B: CommittedOffset(6, -1, "")})
+    commit(groups, "g", Committer(), {A: CommittedOffset(9, -1, "")})
+    groups.end_transaction(1, coordinator_partition("g"), committed=committed)
+    found = {partition: each.offset for partition, each in groups.offsets.of("g").items()}
+    assert found == {A: 9} | ({B: 6} if committed else {})

@@ -387,6 +387,8 @@ class TestOffsets:
         driver.beat("a", -1)
         driver.beat("b", -1)
         assert driver.group.validate_offset_commit(Committer(), [Partition("t", 0)]) is ErrorCode.NONE
+        member = Committer(member_id="a", generation=0)
+        assert driver.group.validate_offset_commit(member, [Partition("t", 0)]) is ErrorCode.UNKNOWN_MEMBER_ID
 
     def test_reading_offsets_needs_the_epoch_too(self) -> None:
         driver, _, _ = pair()

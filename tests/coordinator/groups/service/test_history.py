@@ -15,7 +15,7 @@ def test_long_ids_do_not_fill_the_memory() -> None:
     for number in range(2000):
         history.add(f"g{number}", transition("x" * 32_767), now_ms=number)
     kept = [moment for number in range(2000) for moment in history.of(f"g{number}")]
-    assert 0 < sum(moment.size_bytes for moment in kept) <= 100_000
+    assert 99_000 < sum(moment.size_bytes for moment in kept) <= 100_000, "as many as there is room for"
     assert kept[-1].group_id == "g1999", "the newest stay"
     assert all(len(moment.transition.reason) < 400 for moment in kept)
 
