@@ -1,6 +1,7 @@
 """The documents' Python blocks run as they stand, but for those that are marked as fragments or are whole test modules.
 
-``localhost:9092`` is a coordinator there. The README's programs have a test of their own, which looks at their output.
+``localhost:9092`` is a coordinator there, and port 8000 any free one. The README has a test of its own, which looks at
+the output of its programs.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ import os; os._exit(0)  # consumers that a reader would go on with are still ope
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
 def test_every_program_of_a_page_runs(page: Path) -> None:
     with Coordinator({"flights": 4}).in_thread() as kafka:
-        programs = "\0".join(PAGES[page]).replace("localhost:9092", kafka.bootstrap_servers)
+        programs = "\0".join(PAGES[page]).replace("localhost:9092", kafka.bootstrap_servers).replace("(8000)", "(0)")
         done = subprocess.run(
             [sys.executable, "-c", EACH_ALONE],
             input=programs,
