@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from loadwise.dispatcher.clients.confluent_kafka import ConfluentProducer, confluent_producer
     from loadwise.dispatcher.clients.kafka_python import kafka_python_producer
     from loadwise.dispatcher.dispatcher import Dispatcher
+    from loadwise.dispatcher.metrics import LogDirGrowth, PromQL
     from loadwise.dispatcher.spread_keys import SpreadKeys
 
 __all__ = [
@@ -61,8 +62,10 @@ __all__ = [
     "LiveSettings",
     "LoadSnapshot",
     "LoadSource",
+    "LogDirGrowth",
     "MixedLoad",
     "Optimal",
+    "PromQL",
     "RateLoad",
     "SpreadKeys",
     "Weighted",
@@ -101,6 +104,8 @@ _MODULES |= {
     "AiokafkaProducer": "loadwise.dispatcher.clients.aiokafka",
     "ConfluentProducer": "loadwise.dispatcher.clients.confluent_kafka",
     "Dispatcher": "loadwise.dispatcher.dispatcher",
+    "LogDirGrowth": "loadwise.dispatcher.metrics",
+    "PromQL": "loadwise.dispatcher.metrics",
     "SpreadKeys": "loadwise.dispatcher.spread_keys",
     "aiokafka_producer": "loadwise.dispatcher.clients.aiokafka",
     "confluent_producer": "loadwise.dispatcher.clients.confluent_kafka",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import Counter
 from collections.abc import Mapping
@@ -11,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as kafka_pythons_murmur2
+from topics import until
 
+from loadwise.assignor.errors import BadGroupError
+from loadwise.assignor.load.source import FixedLoad
 from loadwise.dispatcher import BadDispatcherError, Dispatcher
 from loadwise.dispatcher.keys import murmur2
 from loadwise.dispatcher.spread_keys import SpreadKeys
@@ -193,30 +195,51 @@ def test_related_records_go_to_one_partition_of_the_best_broker() -> None:
     assert len({scene.dispatcher.partition("t", size=BATCH) for _ in range(50)}) > 3
 
 
-def test_while_a_metric_is_missing_the_others_count_and_it_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    answers: list[object] = [ValueError("no route"), ValueError("no route"), {1: 1, 2: 1, 3: 100}, None]
-    scene = Scene(metrics={"cpu": lambda: give(answers[0])}, weights={"latency": 0, "in_flight": 0})
+def test_a_function_is_read_in_the_background_and_its_last_loads_stay_while_it_fails(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    answers = [ValueError("no route"), OSError("no route"), {1: 1, 2: 1, 3: 100}, None, ValueError("again"), {"x": 1}]
+    asked: list[str] = []
 
-    def give(answer: object) -> object:
+    def cpu() -> object:
+        answer = answers[len(asked)]
+        asked.append(threading.current_thread().name)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    all_answer = dict.fromkeys([1, 2, 3], 0.01)
-    with caplog.at_level(logging.WARNING):
-        assert scene.batches(90, all_answer) == {1: 60, 2: 20, 3: 10}
-        answers.pop(0)
+    scene = Scene(metrics={"cpu": cpu}, weights={"latency": 0, "in_flight": 0})
+    reader = scene.dispatcher._metrics["cpu"]
+    shares = []
+    for lease in range(len(answers)):
+        shares.append(scene.batches(90, dict.fromkeys([1, 2, 3], 0.01))[3])
+        until(lambda lease=lease: reader.readings == lease + 1, lambda: asked)
         scene.clock.now_s += 4
-        scene.batches(90, all_answer)
+    assert set(asked) == {"loadwise-metric 'cpu'"}
+    assert shares[:3] == [10, 10, 10], "round robin over partitions"
+    assert max(shares[3:]) < 3, "the old table stays"
+    warning = "metric 'cpu' cannot be read; the last values are used until it can: ValueError"
+    assert [record.getMessage().partition("(")[0] for record in caplog.records] == [warning, warning]
+
+
+def test_the_loads_of_partitions_count_for_their_leaders(caplog: pytest.LogCaptureFixture) -> None:
+    source = FixedLoad(load={"t": [1, 0, 0, 0, 0, 0, None, 1, 100], "other": [10**6]})
+    scene = Scene(metrics={"lag": source}, weights={"latency": 0, "in_flight": 0})
+    found = scene.batches(100, dict.fromkeys([1, 2, 3], 0.01))
+    assert found[1] == pytest.approx(49, abs=2)
+    assert found[2] == pytest.approx(49, abs=2)
+
+    class Broken:
+        def snapshot(self, _: object) -> None:
+            raise BadGroupError("a load of -1")
+
+    scene = Scene(metrics={"lag": Broken()}, weights={"latency": 0, "in_flight": 0})
+    assert scene.batches(90, dict.fromkeys([1, 2, 3], 0.01)) == {1: 60, 2: 20, 3: 10}
+    scene.clock.now_s += 4
+    scene.batches(1)
     assert [record.getMessage() for record in caplog.records] == [
-        "metric 'cpu' failed; its last loads are used until it works: ValueError('no route')"
+        "metric 'lag' failed; its last loads are used until it works: a load of -1"
     ]
-    answers.pop(0)
-    scene.clock.now_s += 4
-    assert scene.batches(90, all_answer)[3] < 3
-    answers.pop(0)
-    scene.clock.now_s += 4
-    assert scene.batches(90, all_answer)[3] < 3, "the old table stays"
 
 
 def test_a_topic_that_lost_its_leaders_keeps_its_table() -> None:
@@ -247,6 +270,7 @@ def test_an_unknown_topic_has_no_partition() -> None:
         ({"weights": {"latency": 0, "in_flight": 0}}, "all metrics are 0"),
         ({"metrics": {"latency": {}}}, "latency"),
         ({"lease_s": 0}, "lease_s"),
+        ({"metrics": {"cpu": 5}}, "'cpu' is 5"),
     ],
 )
 def test_a_wrong_argument_is_refused_at_once(options: dict[str, object], named: str) -> None:

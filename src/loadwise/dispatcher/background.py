@@ -1,4 +1,4 @@
-"""Reads something again and again in a thread of its own, so that no send waits for it."""
+"""Reads something in a thread of its own, so that no send waits for it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ T = TypeVar("T")
 
 
 class Background(Generic[T]):
-    """The newest value of ``read``, which a thread calls every ``interval_s`` seconds.
+    """The newest value of ``read``, which a thread calls on request, and every ``interval_s`` seconds if that is given.
 
-    The thread starts with `start` and ends when this object is closed or no longer used.
+    The thread starts with the first request and ends when this object is no longer used.
     """
 
-    def __init__(self, read: Callable[[], T], *, interval_s: float, name: str) -> None:
+    def __init__(self, read: Callable[[], T], *, name: str, interval_s: float | None = None) -> None:
         self.newest: T | None = None
         """The last value that was read; None before the first."""
+        self.readings = 0
+        """How often it was read, or could not be."""
         self._read = read
         self._interval_s = interval_s
         self._name = name
@@ -30,24 +32,20 @@ class Background(Generic[T]):
         self._thread: threading.Thread | None = None
         self._failing = False
 
-    def start(self) -> None:
-        """Begin to read, or read at once."""
+    def request(self) -> None:
+        """Read at once, in the background."""
         self._wake.set()
         if self._thread is None:
             arguments = (weakref.ref(self), self._wake, self._ended, self._interval_s)
             self._thread = threading.Thread(target=_run, args=arguments, name=f"loadwise-{self._name}", daemon=True)
             self._thread.start()
 
-    def close(self) -> None:
-        """End the thread; a read that has begun is not waited for."""
+    def __del__(self) -> None:
         self._ended.set()
         self._wake.set()
 
-    def __del__(self) -> None:
-        self.close()
-
     def read_once(self) -> None:
-        """Read now, in this thread. A failure is logged when it begins, and the last value stays."""
+        """Read in this thread. A failure is logged when it begins, and the last value stays."""
         try:
             self.newest = self._read()
             self._failing = False
@@ -55,9 +53,12 @@ class Background(Generic[T]):
             if not self._failing:
                 _log.warning("%s cannot be read; the last values are used until it can: %r", self._name, error)
             self._failing = True
+        self.readings += 1
 
 
-def _run(reader: weakref.ref[Background[T]], wake: threading.Event, ended: threading.Event, interval_s: float) -> None:
+def _run(
+    reader: weakref.ref[Background[T]], wake: threading.Event, ended: threading.Event, interval_s: float | None
+) -> None:
     while not ended.is_set():
         wake.clear()
         this = reader()

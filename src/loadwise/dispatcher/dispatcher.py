@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
+from loadwise.assignor.load.source import LoadSource
 from loadwise.dispatcher.acknowledgements import Acknowledgements
+from loadwise.dispatcher.background import Background
 from loadwise.dispatcher.errors import BadDispatcherError
 from loadwise.dispatcher.keys import partition_of
-from loadwise.dispatcher.metrics import IN_FLIGHT, LATENCY, Loads, Metric
+from loadwise.dispatcher.metrics import IN_FLIGHT, LATENCY, Loads, Metric, loads_of_leaders
 from loadwise.dispatcher.scores import check_weights, weighted_scores
 from loadwise.dispatcher.spread_keys import KeySpreader, SpreadKeys
 from loadwise.dispatcher.table import NO_LEADER, Table, table_of
@@ -91,7 +94,7 @@ class Dispatcher:
         spread: Mapping[str, SpreadKeys] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._metrics = dict(metrics or {})
+        self._metrics = {name: _read_by(name, metric) for name, metric in (metrics or {}).items()}
         self._weights = dict(weights or {})
         if own := {LATENCY, IN_FLIGHT} & self._metrics.keys():
             raise BadDispatcherError(
@@ -113,6 +116,7 @@ class Dispatcher:
         self._measured_at_s = -math.inf
         self._topics: dict[str, _Topic] = {}
         self._turns: dict[str, _Turn] = {}
+        self._leaders: dict[str, Mapping[int, int]] = {}
         self._read_last: dict[str, Loads] = {}
         self._failing: set[str] = set()
 
@@ -236,6 +240,7 @@ class Dispatcher:
         if entry is not None and now_s < entry.expires_at_s:
             return entry
         leaders = {} if self._client is None else self._client.leaders(topic)
+        self._leaders[topic] = leaders
         nodes = set(leaders.values()) - {NO_LEADER}
         if nodes:
             scores = weighted_scores(self._loads(nodes, now_s), self._weights, nodes)
@@ -267,15 +272,35 @@ class Dispatcher:
                 self._read_last[name] = loads
         return found | self._read_last
 
-    def _read(self, name: str, metric: Metric) -> Loads | None:
-        """Return the loads of a metric; None while it fails, which is logged when it begins."""
+    def _read(self, name: str, metric: Loads | LoadSource | Background[Loads | None]) -> Loads | None:
+        """Return the newest loads of a metric; None if there are none."""
+        if isinstance(metric, Background):
+            metric.request()  # for the next lease
+            return metric.newest
+        if not isinstance(metric, LoadSource):
+            return metric
         try:
-            loads = metric() if callable(metric) else metric
-            checked = None if loads is None else {int(node): float(load) for node, load in loads.items()}
-        except Exception as error:  # noqa: BLE001 - the user's code, which must not fail a send
+            loads = loads_of_leaders(metric, self._leaders)
+        except ValueError as error:
             if name not in self._failing:
-                self._failing.add(name)
-                _log.warning("metric %r failed; its last loads are used until it works: %r", name, error)
+                _log.warning("metric %r failed; its last loads are used until it works: %s", name, error)
+            self._failing.add(name)
             return None
         self._failing.discard(name)
-        return checked
+        return loads
+
+
+def _read_by(name: str, metric: Metric) -> Loads | LoadSource | Background[Loads | None]:
+    """Return the metric, with functions put into the background. Raises `BadDispatcherError` if it is none."""
+    if isinstance(metric, LoadSource):
+        return metric
+    if callable(metric):
+        return Background(partial(_checked, metric), name=f"metric {name!r}")
+    if not isinstance(metric, Mapping):
+        raise BadDispatcherError(f"metric {name!r} is {metric!r}; give loads by node id, a LoadSource or a function")
+    return metric
+
+
+def _checked(metric: Callable[[], Loads | None]) -> Loads | None:
+    loads = metric()
+    return None if loads is None else {int(node): float(load) for node, load in loads.items()}

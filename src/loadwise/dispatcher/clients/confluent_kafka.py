@@ -87,7 +87,7 @@ class ConfluentProducer(Producer):
         """Return the leader of each partition; none before the first answer, when librdkafka chooses itself."""
         if topic not in self._topics:
             self._topics.add(topic)
-            self._metadata.start()
+            self._metadata.request()
         return (self._metadata.newest or {}).get(topic, {})
 
     def partition_count(self, topic: str) -> int:

@@ -1,0 +1,1 @@
+"""Producers with a dispatcher beside their clients' own partitioners."""
