@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from beside_kafka import Scenario, scenarios, steps_agree
 from oauth_tokens import first_message, jws
 from secured_kafka import MAX_SESSION_MS, MODULES, PASSWORDS, SecuredKafka
 from topics import WAIT_S
@@ -241,20 +242,6 @@ def a_session_that_ends(door: Door) -> Iterator[Any]:
         yield visitor.step(first_message(jws({"sub": "owner", "exp": time.time() + 60}))).error_code, visitor.works()
 
 
-SCENARIOS = [
-    tokens,
-    logging_in_again,
-    a_session_that_ends,
-    plain,
-    scram,
-    handshakes,
-    raw_tokens,
-    requests_before_the_login,
-    after_the_login,
-    users,
-]
-
-
 def test_nobody_logs_in_again_where_that_is_not_configured(secured: SecuredKafka) -> None:
     """Of Kafka's listeners only this one has no connections.max.reauth.ms."""
     context = ssl.create_default_context(cafile=str(secured.folder / "ca.pem"))
@@ -272,9 +259,19 @@ def test_nobody_logs_in_again_where_that_is_not_configured(secured: SecuredKafka
     assert answers[0][1] == ErrorCode.ILLEGAL_SASL_STATE
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-def test_ours_answers_as_kafka_does(secured: SecuredKafka, scenario: Callable[[Door], Iterator[Any]]) -> None:
+@scenarios(
+    tokens,
+    logging_in_again,
+    a_session_that_ends,
+    plain,
+    scram,
+    handshakes,
+    raw_tokens,
+    requests_before_the_login,
+    after_the_login,
+    users,
+)
+def test_ours_answers_as_kafka_does(secured: SecuredKafka, scenario: Scenario) -> None:
     with Coordinator(security=SECURITY).in_thread() as coordinator:
         theirs, ours = Door(secured.addresses["SASL_PLAINTEXT"]), Door(coordinator.bootstrap_servers)
-        for step, (expected, got) in enumerate(zip(scenario(theirs), scenario(ours), strict=True)):
-            assert got == expected, f"answer {step}"
+        steps_agree(scenario, theirs, ours)

@@ -7,10 +7,10 @@ stops: no lock of any group ended after that, for as long as we watched (30 seco
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import pytest
+from beside_kafka import sessions_agree
 from kafka_process import kafka_from_jars
 from share_session import ShareSession
 from topics import WAIT_S
@@ -34,11 +34,5 @@ def locks_that_end(broker: ShareSession) -> Iterator[Any]:
 
 
 def test_locks_end_when_kafka_s_do(coordinator: ThreadedCoordinator) -> None:
-    with (
-        kafka_from_jars() as kafka,
-        closing(ShareSession(kafka["PLAINTEXT"])) as theirs,
-        closing(ShareSession(coordinator.bootstrap_servers)) as ours,
-    ):
-        theirs.is_kafka = True
-        for step, (expected, got) in enumerate(zip(locks_that_end(theirs), locks_that_end(ours), strict=True)):
-            assert got == expected, f"answer {step}"
+    with kafka_from_jars() as kafka:
+        sessions_agree(locks_that_end, ShareSession, kafka["PLAINTEXT"], coordinator.bootstrap_servers)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from beside_kafka import Scenario, scenarios, sessions_agree
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 from share_session import ShareSession
 from topics import WAIT_S
@@ -250,29 +250,20 @@ def administration(broker: ShareSession) -> Iterator[Any]:
     yield broker.forget_offsets(broker.topic)
 
 
-@pytest.mark.parametrize(
-    "scenario",
-    [
-        what_is_advertised,
-        what_a_heartbeat_needs,
-        groups_of_other_kinds,
-        many_members,
-        acknowledging,
-        acknowledgements_that_cannot_be,
-        sessions,
-        a_connection_that_ends,
-        limits_of_a_fetch,
-        at_most_so_many_under_way,
-        deliveries_are_counted,
-        locks_that_are_renewed,
-        administration,
-    ],
-    ids=lambda scenario: scenario.__name__,
+@scenarios(
+    what_is_advertised,
+    what_a_heartbeat_needs,
+    groups_of_other_kinds,
+    many_members,
+    acknowledging,
+    acknowledgements_that_cannot_be,
+    sessions,
+    a_connection_that_ends,
+    limits_of_a_fetch,
+    at_most_so_many_under_way,
+    deliveries_are_counted,
+    locks_that_are_renewed,
+    administration,
 )
-def test_ours_answers_as_kafka_does(
-    apache_kafka: str, coordinator: ThreadedCoordinator, scenario: Callable[[ShareSession], Iterator[Any]]
-) -> None:
-    with closing(ShareSession(apache_kafka)) as theirs, closing(ShareSession(coordinator.bootstrap_servers)) as ours:
-        theirs.is_kafka = True
-        for step, (expected, got) in enumerate(zip(scenario(theirs), scenario(ours), strict=True)):
-            assert got == expected, f"answer {step}"
+def test_ours_answers_as_kafka_does(apache_kafka: str, coordinator: ThreadedCoordinator, scenario: Scenario) -> None:
+    sessions_agree(scenario, ShareSession, apache_kafka, coordinator.bootstrap_servers)

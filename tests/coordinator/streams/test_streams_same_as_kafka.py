@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from beside_kafka import Scenario, scenarios, sessions_agree
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 from share_session import ShareSession
 from streams_session import StreamsSession, endpoint, tags, task_ids
@@ -450,7 +451,7 @@ def members_that_do_not_give_up_tasks(broker: StreamsSession) -> Iterator[Any]:
     yield broker.heartbeat("a", 2), broker.describe_as_streams_group()
 
 
-SCENARIOS = [
+@scenarios(
     what_is_advertised,
     what_a_first_heartbeat_needs,
     topologies_that_cannot_be,
@@ -474,16 +475,6 @@ SCENARIOS = [
     states_that_are_listed,
     a_group_that_waits_for_members,
     members_that_do_not_give_up_tasks,
-]
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-def test_ours_answers_as_kafka_does(
-    apache_kafka: str, coordinator: ThreadedCoordinator, scenario: Callable[[StreamsSession], Iterator[Any]]
-) -> None:
-    with (
-        closing(StreamsSession(apache_kafka)) as theirs,
-        closing(StreamsSession(coordinator.bootstrap_servers)) as ours,
-    ):
-        for step, (expected, got) in enumerate(zip(scenario(theirs), scenario(ours), strict=True)):
-            assert got == expected, f"answer {step}"
+)
+def test_ours_answers_as_kafka_does(apache_kafka: str, coordinator: ThreadedCoordinator, scenario: Scenario) -> None:
+    sessions_agree(scenario, StreamsSession, apache_kafka, coordinator.bootstrap_servers)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from beside_kafka import Scenario, scenarios, sessions_agree
 from topics import WAIT_S
 from transactors import NOW_MS, Transactor
 
@@ -205,7 +205,7 @@ def running_out_of_epochs(broker: Transactor) -> Iterator[Any]:
     yield broker.shown(broker.init(who)), broker.shown(broker.init())
 
 
-SCENARIOS = [
+@scenarios(
     beginning,
     committing_and_aborting,
     ending,
@@ -218,16 +218,6 @@ SCENARIOS = [
     hanging,
     timing_out,
     running_out_of_epochs,
-]
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-def test_ours_answers_as_kafka_does(
-    apache_kafka: str, coordinator: ThreadedCoordinator, scenario: Callable[[Transactor], Iterator[Any]]
-) -> None:
-    with ExitStack() as closing:
-        theirs, ours = Transactor(apache_kafka), Transactor(coordinator.bootstrap_servers)
-        for broker in (theirs, ours):
-            closing.callback(broker.socket.close)
-        for step, (expected, got) in enumerate(zip(scenario(theirs), scenario(ours), strict=True)):
-            assert got == expected, f"answer {step}"
+)
+def test_ours_answers_as_kafka_does(apache_kafka: str, coordinator: ThreadedCoordinator, scenario: Scenario) -> None:
+    sessions_agree(scenario, Transactor, apache_kafka, coordinator.bootstrap_servers)

@@ -26,7 +26,6 @@ class ShareSession(Session):
     def __init__(self, bootstrap_servers: str) -> None:
         super().__init__(bootstrap_servers)
         self.address = bootstrap_servers
-        self.is_kafka = False
         self.topic_id = UUID(int=0)
         self._members: dict[str, str] = {}
 

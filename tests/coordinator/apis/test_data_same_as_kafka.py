@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from beside_kafka import Scenario, scenarios, sessions_agree
 from kafka.protocol import admin, consumer, metadata, producer
 from record_batches import batch
 from sessions import Session
@@ -307,16 +307,6 @@ def null_and_broken_batches(broker: Records) -> Iterator[Any]:
     yield [broker.produce(good[:length])[0] for length in (1, 12, 17, 60, 61)]
 
 
-SCENARIOS = [fetching, listing_offsets, compressing, sequences, topics, groups_at_once, null_and_broken_batches]
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-def test_ours_answers_as_kafka_does(
-    apache_kafka: str, coordinator: ThreadedCoordinator, scenario: Callable[[Records], Iterator[Any]]
-) -> None:
-    with ExitStack() as closing:
-        theirs, ours = Records(apache_kafka), Records(coordinator.bootstrap_servers)
-        for broker in (theirs, ours):
-            closing.callback(broker.socket.close)
-        for step, (expected, got) in enumerate(zip(scenario(theirs), scenario(ours), strict=True)):
-            assert got == expected, f"answer {step}"
+@scenarios(fetching, listing_offsets, compressing, sequences, topics, groups_at_once, null_and_broken_batches)
+def test_ours_answers_as_kafka_does(apache_kafka: str, coordinator: ThreadedCoordinator, scenario: Scenario) -> None:
+    sessions_agree(scenario, Records, apache_kafka, coordinator.bootstrap_servers)

@@ -12,6 +12,8 @@ from kafka.protocol import admin, consumer, metadata
 from sessions import Session
 from topics import WAIT_S
 
+from loadwise.protocol.consumer import Assignment, Subscription
+
 Heartbeat = client_messages.ConsumerGroupHeartbeatRequest
 
 
@@ -168,3 +170,20 @@ class ConsumerSession(Session):
         return answer.error_code, [
             each.committed_offset for each in answer.topics[0].partitions
         ] if answer.topics else []
+
+
+def protocols(broker: ConsumerSession, name: str = "range", owned: list[int] | None = None) -> list[Any]:
+    """What a classic member that reads t offers; ``owned`` as a cooperative one says it."""
+    held = {broker.full("t"): owned} if owned else {}
+    metadata = Subscription(topics=[broker.full("t")], owned=held).encode()
+    return [consumer.JoinGroupRequest.JoinGroupRequestProtocol(name=name, metadata=metadata)]
+
+
+def synced(broker: ConsumerSession, member: int, generation: int, share: list[int] | None = None, **who: Any) -> Any:
+    """A sync, by the partitions that it brings; ``share`` is what the leader gives to that member."""
+    row = consumer.SyncGroupRequest.SyncGroupRequestAssignment
+    data = Assignment(partitions={broker.full("t"): share or []}).encode()
+    assignments = [] if share is None else [row(member_id=broker.ids[member], assignment=data)]
+    error, kind, name, assignment = broker.sync(member, generation + broker.first, assignments=assignments, **who)
+    partitions = Assignment.decode(assignment).partitions if assignment else {}
+    return error, kind, name, sorted(partitions.get(broker.full("t"), ()))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from loadwise.coordinator.services import services
 
-COORDINATOR = Path(__file__).parents[2] / "coordinator"
+COORDINATOR = Path(__file__).parents[3] / "coordinator"
 KERNELS_OWN = {COORDINATOR / "apis" / "init_producer_id_22.py"}
 """The modules that a feature replaces."""
-PAGE = Path(__file__).parents[2] / "docs" / "apis.md"
+PAGE = Path(__file__).parents[3] / "docs" / "apis.md"
 
 
 def test_the_page_lists_every_api_with_its_versions() -> None:

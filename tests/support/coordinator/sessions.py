@@ -24,6 +24,7 @@ class Session:
         self.group = f"group-{uuid.uuid4()}"
         self.topic = f"topic-{uuid.uuid4()}"
         self.ids: list[str] = []
+        self.is_kafka = False
 
     def close(self) -> None:
         self.socket.close()

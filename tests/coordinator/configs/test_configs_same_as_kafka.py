@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from beside_kafka import Scenario, scenarios, sessions_agree
 from configurator import HOUR_MS, NOW_MS, TOPIC, Configurator
 from kafka.record import MemoryRecordsBuilder
 from record_batches import batch
@@ -217,7 +217,7 @@ def _keyed(keys: list[bytes | None]) -> bytes:
     return bytes(builder.buffer())
 
 
-SCENARIOS = [
+@scenarios(
     writing,
     bounds,
     values_of_topics,
@@ -228,17 +228,6 @@ SCENARIOS = [
     throttles_and_threads,
     loggers,
     acting,
-]
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-def test_ours_answers_as_kafka_does(
-    apache_kafka: str, coordinator: ThreadedCoordinator, scenario: Callable[[Configurator], Iterator[Any]]
-) -> None:
-    with ExitStack() as closing:
-        theirs, ours = Configurator(apache_kafka), Configurator(coordinator.bootstrap_servers)
-        for broker in (theirs, ours):
-            closing.callback(broker.socket.close)
-            broker.make()
-        for step, (expected, got) in enumerate(zip(scenario(theirs), scenario(ours), strict=True)):
-            assert got == expected, f"answer {step}"
+)
+def test_ours_answers_as_kafka_does(apache_kafka: str, coordinator: ThreadedCoordinator, scenario: Scenario) -> None:
+    sessions_agree(scenario, Configurator, apache_kafka, coordinator.bootstrap_servers, begin=Configurator.make)

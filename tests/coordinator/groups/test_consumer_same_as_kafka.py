@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
 import pytest
-from consumer_session import ConsumerSession
-from kafka.protocol import consumer
+from beside_kafka import Scenario, scenarios, sessions_agree
+from consumer_session import ConsumerSession, protocols, synced
 from topics import WAIT_S
 
 from loadwise.coordinator import ThreadedCoordinator
-from loadwise.protocol.consumer import Assignment, Subscription
 
 pytestmark = pytest.mark.kafka
 
@@ -229,23 +228,6 @@ def committing(broker: ConsumerSession) -> Iterator[Any]:
     yield [broker.fetch_as("a", 2), broker.fetch_as(None, -1)]
 
 
-def protocols(broker: ConsumerSession, name: str = "range", owned: list[int] | None = None) -> list[Any]:
-    """What a classic member that reads t offers; ``owned`` as a cooperative one says it."""
-    held = {broker.full("t"): owned} if owned else {}
-    metadata = Subscription(topics=[broker.full("t")], owned=held).encode()
-    return [consumer.JoinGroupRequest.JoinGroupRequestProtocol(name=name, metadata=metadata)]
-
-
-def synced(broker: ConsumerSession, member: int, generation: int, share: list[int] | None = None, **who: Any) -> Any:
-    """A sync, by the partitions that it brings; ``share`` is what the leader gives to that member."""
-    row = consumer.SyncGroupRequest.SyncGroupRequestAssignment
-    data = Assignment(partitions={broker.full("t"): share or []}).encode()
-    assignments = [] if share is None else [row(member_id=broker.ids[member], assignment=data)]
-    error, kind, name, assignment = broker.sync(member, generation + broker.first, assignments=assignments, **who)
-    partitions = Assignment.decode(assignment).partitions if assignment else {}
-    return error, kind, name, sorted(partitions.get(broker.full("t"), ()))
-
-
 def classic_members_beside_consumers(broker: ConsumerSession) -> Iterator[Any]:
     """The consumer's id sorts before any that a broker makes, so that range gives it the first partitions."""
     broker.make("t", 4)
@@ -348,32 +330,21 @@ def a_static_member_that_changes_its_protocol(broker: ConsumerSession) -> Iterat
     yield broker.beat(1, 1, "i")
 
 
-@pytest.mark.parametrize(
-    "scenario",
-    [
-        what_a_first_heartbeat_needs,
-        members_come_and_go,
-        a_revocation_that_takes_long,
-        fencing,
-        static_members,
-        subscriptions_that_change,
-        topics_that_grow,
-        regular_expressions,
-        committing,
-        classic_members_beside_consumers,
-        a_classic_group_that_is_upgraded_and_downgraded,
-        an_upgrade_while_a_member_waits,
-        an_upgrade_while_a_member_waits_that_lacks_the_protocol,
-        a_static_member_that_changes_its_protocol,
-    ],
-    ids=lambda scenario: scenario.__name__,
+@scenarios(
+    what_a_first_heartbeat_needs,
+    members_come_and_go,
+    a_revocation_that_takes_long,
+    fencing,
+    static_members,
+    subscriptions_that_change,
+    topics_that_grow,
+    regular_expressions,
+    committing,
+    classic_members_beside_consumers,
+    a_classic_group_that_is_upgraded_and_downgraded,
+    an_upgrade_while_a_member_waits,
+    an_upgrade_while_a_member_waits_that_lacks_the_protocol,
+    a_static_member_that_changes_its_protocol,
 )
-def test_ours_answers_as_kafka_does(
-    apache_kafka: str, coordinator: ThreadedCoordinator, scenario: Callable[[ConsumerSession], Iterator[Any]]
-) -> None:
-    with (
-        closing(ConsumerSession(apache_kafka)) as theirs,
-        closing(ConsumerSession(coordinator.bootstrap_servers)) as ours,
-    ):
-        for step, (expected, got) in enumerate(zip(scenario(theirs), scenario(ours), strict=True)):
-            assert got == expected, f"answer {step}"
+def test_ours_answers_as_kafka_does(apache_kafka: str, coordinator: ThreadedCoordinator, scenario: Scenario) -> None:
+    sessions_agree(scenario, ConsumerSession, apache_kafka, coordinator.bootstrap_servers)

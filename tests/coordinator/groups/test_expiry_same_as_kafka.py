@@ -9,9 +9,9 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from consumer_session import ConsumerSession, protocols, synced
 from kafka.protocol import consumer
 from kafka_process import kafka_from_jars
-from test_consumer_same_as_kafka import ConsumerSession, protocols, synced
 from topics import WAIT_S
 
 from loadwise.coordinator import BrokerSettings, Coordinator, GroupLimits

@@ -27,7 +27,7 @@ from loadwise.coordinator.groups.service.quota import Quota
 from loadwise.coordinator.http.server import HttpLimits
 from loadwise.protocol.error_codes import ErrorCode
 
-TABLE = Path(__file__).resolve().parent.parent.parent / "docs" / "limits.md"
+TABLE = Path(__file__).resolve().parents[3] / "docs" / "limits.md"
 OWNERS: dict[str, Any] = {
     each.__name__: each() for each in (BrokerSettings, GroupLimits, HttpLimits, ServerLimits, TransactionLimits)
 }

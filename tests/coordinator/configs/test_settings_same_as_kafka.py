@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import client_messages
 import pytest
+from beside_kafka import steps_agree
 from configurator import NOW_MS, TOPIC, Configurator
 from kafka.protocol import admin, metadata
 from kafka_process import jars, kafka_from_jars
@@ -27,7 +28,7 @@ from loadwise.coordinator.settings import SETTINGS
 pytestmark = pytest.mark.kafka
 
 BROKER = 4
-MAKER = Path(__file__).parents[1] / "golden" / "make_broker_configs.py"
+MAKER = Path(__file__).parents[2] / "golden" / "make_broker_configs.py"
 VALUES = ("", "-2", "-1", "0", "1", "3", "100", "1000000", "2147483647", "2147483648", "9223372036854775808", "0.5",
           "true", "yes", "x", "gzip", "delete", "compact,delete", "CreateTime", "classic", "consumer", "classic,x",
           "classic,consumer")  # fmt: skip
@@ -167,8 +168,7 @@ def _of_few(broker: Configurator) -> Iterator[Any]:
 @pytest.mark.parametrize(("settings", "scenario"), [(MANY, _of_many), (FEW, _of_few)], ids=["many", "few"])
 def test_what_a_broker_is_started_with_does_what_it_does_on_kafka(settings: dict[str, str], scenario: Any) -> None:
     with _both(settings) as (theirs, ours):
-        for step, (expected, got) in enumerate(zip(scenario(theirs), scenario(ours), strict=True)):
-            assert got == expected, f"answer {step}"
+        steps_agree(scenario, theirs, ours)
 
 
 def _made(broker: Configurator, partitions: int, factor: int) -> tuple[int, int]:

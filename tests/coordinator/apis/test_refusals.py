@@ -21,7 +21,7 @@ from loadwise.coordinator.services import services
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, encode_body, served
 
-GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "kafka-clients-4.3.1-refusals.jsonl"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "kafka-clients-4.3.1-refusals.jsonl"
 VECTORS = [json.loads(line) for line in GOLDEN.read_text().splitlines()]
 APIS = served(service.api for service in services().values())
 TEXTS_FOR_PEOPLE = {"error_message"}

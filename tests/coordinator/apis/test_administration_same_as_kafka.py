@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
 import client_messages
 import pytest
+from beside_kafka import Scenario, scenarios, sessions_agree
 from configurator import NOW_MS, Configurator
 from kafka.protocol import admin, consumer, metadata
 from record_batches import batch
@@ -230,17 +230,6 @@ def access(broker: Administrator) -> Iterator[Any]:
     yield [(each.error_code, each.error_message) for each in deleted.filter_results]
 
 
-SCENARIOS = [quotas, access, deleting_records, listing_offsets, asking, describing_topics, features]
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-def test_ours_answers_as_kafka_does(
-    apache_kafka: str, coordinator: ThreadedCoordinator, scenario: Callable[[Administrator], Iterator[Any]]
-) -> None:
-    with ExitStack() as closing:
-        theirs, ours = Administrator(apache_kafka), Administrator(coordinator.bootstrap_servers)
-        for broker in (theirs, ours):
-            closing.callback(broker.socket.close)
-            broker.make()
-        for step, (expected, got) in enumerate(zip(scenario(theirs), scenario(ours), strict=True)):
-            assert got == expected, f"answer {step}"
+@scenarios(quotas, access, deleting_records, listing_offsets, asking, describing_topics, features)
+def test_ours_answers_as_kafka_does(apache_kafka: str, coordinator: ThreadedCoordinator, scenario: Scenario) -> None:
+    sessions_agree(scenario, Administrator, apache_kafka, coordinator.bootstrap_servers, begin=Administrator.make)
