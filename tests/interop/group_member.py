@@ -7,7 +7,7 @@ It prints one JSON object a line::
 
     {"event": "assigned", "generation": g, "partitions": […]}   all that it owns from this generation on; of ours also
                                                                 the "strategy" that the group has elected
-    {"event": "revoked", "generation": g, "partitions": […]}    all that is left to it before the next one
+    {"event": "revoked", "partitions": […]}                     all that is left to it before the next generation
     {"event": "leads"}                                          it assigns the generation that it is told of next
     {"event": "records", "partition": p, "from": a, "to": b}    what it processed: [a, b), committed after each poll
 
@@ -115,7 +115,7 @@ async def run_aiokafka(topic: str, asked: dict[str, Any]) -> None:
 
 
 def run_confluent_kafka(topic: str, asked: dict[str, Any]) -> None:
-    from confluent_kafka import Consumer, KafkaException
+    from confluent_kafka import Consumer
 
     config = {
         "bootstrap.servers": asked["bootstrap_servers"],
@@ -133,31 +133,7 @@ def run_confluent_kafka(topic: str, asked: dict[str, Any]) -> None:
         config["heartbeat.interval.ms"] = HEARTBEAT_INTERVAL_MS
     if asked["group_instance_id"] is not None:
         config["group.instance.id"] = asked["group_instance_id"]
-    consumer = Consumer(config)
-    owned: set[int] = set()
-
-    def report(event: str) -> None:
-        # Opaque to Python, written down by rd_kafka_consumer_group_metadata_write: a mark of 7 bytes, the generation.
-        generation = int.from_bytes(consumer.consumer_group_metadata()[7:11], sys.byteorder, signed=True)
-        say(event, generation=generation, partitions=sorted(owned))
-
-    def on_assign(_: Consumer, partitions: list[Any]) -> None:
-        owned.update(each.partition for each in partitions)
-        report("assigned")
-
-    def on_revoke(_: Consumer, partitions: list[Any]) -> None:
-        owned.difference_update(each.partition for each in partitions)
-        report("revoked")
-
-    consumer.subscribe([topic], on_assign=on_assign, on_revoke=on_revoke)
-    while not ended.is_set():
-        for message in consumer.consume(500, timeout=0.2):
-            if message.error() is None:
-                at = message.offset()
-                say("records", partition=message.partition(), **{"from": at, "to": at + 1})
-        with contextlib.suppress(KafkaException):  # nothing to commit, or a rebalance: the next owner reads it again
-            consumer.commit(asynchronous=False)
-    consumer.close()
+    _run_confluent(Consumer(config), topic)
 
 
 def _librdkafka(asked: dict[str, Any]) -> dict[str, Any]:
@@ -179,20 +155,19 @@ def _librdkafka(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_confluent_consumer(topic: str, asked: dict[str, Any]) -> None:
-    from confluent_kafka import KafkaException
-
     from loadwise import confluent_consumer
 
-    consumer = confluent_consumer(_librdkafka(asked), assignor=asked["assignor"])
-    owned: set[int] = set()
+    _run_confluent(confluent_consumer(_librdkafka(asked), assignor=asked["assignor"]), topic)
 
-    def report(event: str) -> None:
-        generation = int.from_bytes(consumer.consumer_group_metadata()[7:11], sys.byteorder, signed=True)
-        say(event, generation=generation, partitions=sorted(owned))
+
+def _run_confluent(consumer: Any, topic: str) -> None:
+    from confluent_kafka import KafkaException
+
+    owned: set[int] = set()
 
     def on_assign(_: Any, partitions: list[Any]) -> None:
         owned.update(each.partition for each in partitions)
-        report("assigned")
+        say("assigned", generation=_generation(consumer.consumer_group_metadata()), partitions=sorted(owned))
 
     def on_revoke(_: Any, partitions: list[Any]) -> None:
         owned.difference_update(each.partition for each in partitions)
@@ -200,13 +175,22 @@ def run_confluent_consumer(topic: str, asked: dict[str, Any]) -> None:
 
     consumer.subscribe([topic], on_assign=on_assign, on_revoke=on_revoke)
     while not ended.is_set():
-        for message in consumer.consume(500, timeout=0.2):
-            if message.error() is None:
-                at = message.offset()
-                say("records", partition=message.partition(), **{"from": at, "to": at + 1})
+        _say_records(consumer.consume(500, timeout=0.2))
         with contextlib.suppress(KafkaException):  # nothing to commit, or a rebalance: the next owner reads it again
             consumer.commit(asynchronous=False)
     consumer.close()
+
+
+def _generation(group_metadata: bytes) -> int:
+    """Opaque to Python, written by rd_kafka_consumer_group_metadata_write: a mark of 7 bytes, the generation."""
+    return int.from_bytes(group_metadata[7:11], sys.byteorder, signed=True)
+
+
+def _say_records(messages: Sequence[Any]) -> None:
+    for message in messages:
+        if message.error() is None:
+            at = message.offset()
+            say("records", partition=message.partition(), **{"from": at, "to": at + 1})
 
 
 async def run_confluent_aio(topic: str, asked: dict[str, Any]) -> None:
@@ -219,9 +203,7 @@ async def run_confluent_aio(topic: str, asked: dict[str, Any]) -> None:
 
     async def on_assign(_: Any, partitions: list[Any]) -> None:
         owned.update(each.partition for each in partitions)
-        metadata = await consumer.consumer_group_metadata()
-        generation = int.from_bytes(metadata[7:11], sys.byteorder, signed=True)
-        say("assigned", generation=generation, partitions=sorted(owned))
+        say("assigned", generation=_generation(await consumer.consumer_group_metadata()), partitions=sorted(owned))
 
     async def on_revoke(_: Any, partitions: list[Any]) -> None:
         owned.difference_update(each.partition for each in partitions)
@@ -229,10 +211,7 @@ async def run_confluent_aio(topic: str, asked: dict[str, Any]) -> None:
 
     await consumer.subscribe([topic], on_assign=on_assign, on_revoke=on_revoke)
     while not ended.is_set():
-        for message in await consumer.consume(500, timeout=0.2):
-            if message.error() is None:
-                at = message.offset()
-                say("records", partition=message.partition(), **{"from": at, "to": at + 1})
+        _say_records(await consumer.consume(500, timeout=0.2))
         with contextlib.suppress(KafkaException):  # nothing to commit, or a rebalance: the next owner reads it again
             await consumer.commit(asynchronous=False)
     await consumer.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -18,6 +19,13 @@ def until(reached: Callable[[], bool], told: Callable[[], object]) -> None:
     while not reached():
         assert time.monotonic() < deadline, told()
         time.sleep(0.02)  # between two looks
+
+
+async def until_so(condition: Callable[[], bool]) -> None:
+    """The same beside a loop's other tasks."""
+    async with asyncio.timeout(WAIT_S):
+        while not condition():  # noqa: ASYNC110  (clients tell nobody)
+            await asyncio.sleep(0.02)  # between two looks
 
 
 def make_topic(bootstrap_servers: str, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:

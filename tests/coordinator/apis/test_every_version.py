@@ -23,18 +23,13 @@ from hypothesis import strategies as st
 from kafka.protocol import admin, consumer, metadata, producer
 from record_batches import batch
 from seeds import examples
-from wires import APIS, Wire
+from wires import APIS, Wire, only
 
 from loadwise.coordinator.calls import EncodedBody, HangUp, NoAnswer
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.services import services
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api, encode_response
-
-
-def only(items: Any) -> Any:
-    (item,) = items
-    return item
 
 
 def api_versions(wire: Wire, version: int) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from topics import WAIT_S
+from topics import WAIT_S, until_so
 
 from loadwise.coordinator import Coordinator
 
@@ -52,17 +51,11 @@ async def test_a_group_resumes_where_it_committed() -> None:
         assert sorted(read + rest) == list(range(100))
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not condition():  # noqa: ASYNC110  (the client tells nobody when its assignment changes)
-            await asyncio.sleep(0.02)
-
-
 async def test_members_share_and_take_over_when_one_leaves() -> None:
     async with Coordinator(topics={"numbers": 4}) as coordinator, consumer(coordinator) as stays:
         async with consumer(coordinator) as leaves:
-            await until(lambda: (len(stays.assignment()), len(leaves.assignment())) == (2, 2))
-        await until(lambda: len(stays.assignment()) == 4)
+            await until_so(lambda: (len(stays.assignment()), len(leaves.assignment())) == (2, 2))
+        await until_so(lambda: len(stays.assignment()) == 4)
         await produce(coordinator, 8)
         assert sorted(await take(stays, 8)) == list(range(8))
 

@@ -7,7 +7,7 @@ import contextlib
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from polled import know
-from topics import WAIT_S
+from topics import WAIT_S, until_so
 
 from loadwise.coordinator import Coordinator
 from loadwise.coordinator.apis import fetch_1 as fetch
@@ -63,12 +63,6 @@ class Cluster:
 async def cluster() -> AsyncIterator[Cluster]:
     async with Coordinator({"numbers": PARTITIONS}, brokers=3, racks=RACKS) as coordinator:
         yield Cluster(coordinator)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not condition():  # noqa: ASYNC110  (clients tell nobody)
-            await asyncio.sleep(0.02)
 
 
 def produce_with_confluent(servers: str, numbers: range) -> None:
@@ -141,7 +135,7 @@ async def test_a_group_reads_on_while_leaders_and_its_coordinator_move(cluster: 
     servers = cluster.bootstrap_servers
     async with reading(client, servers) as values:
         await asyncio.to_thread(WRITERS[client], servers, range(60))
-        await until(lambda: len(values) == 60)
+        await until_so(lambda: len(values) == 60)
         assert len(cluster.fetches) == 3, "each broker gave what it leads"
         for step in (1, 2):
             cluster.move_all_leaders()
@@ -149,7 +143,7 @@ async def test_a_group_reads_on_while_leaders_and_its_coordinator_move(cluster: 
             cluster.coordinator.move_coordinator("readers")
             assert cluster.coordinator.cluster.brokers.coordinator_of("readers") is not before
             await asyncio.to_thread(WRITERS[client], servers, range(step * 60, step * 60 + 60))
-            await until(lambda expected=60 + step * 60: len(values) == expected)  # type: ignore[misc]
+            await until_so(lambda expected=60 + step * 60: len(values) == expected)  # type: ignore[misc]
     assert sorted(values) == list(range(180)), "nothing is lost, nothing comes twice"
     assert {partition.leader_epoch for partition in cluster.partitions()} == {2}
     committed = cluster.coordinator.cluster.groups.offsets.of("readers")
@@ -161,7 +155,7 @@ async def test_a_consumer_reads_from_the_broker_in_its_rack(cluster: Cluster, cl
     servers = cluster.bootstrap_servers
     await asyncio.to_thread(produce_with_confluent, servers, range(60))
     async with reading(client, servers, rack="b") as values:
-        await until(lambda: len(values) == 60)
+        await until_so(lambda: len(values) == 60)
     (node_id,) = cluster.fetches
     node = cluster.coordinator.cluster.brokers.node(node_id)
     assert node is not None

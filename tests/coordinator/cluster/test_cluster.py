@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol import admin, consumer, metadata, producer
 from record_batches import batch
+from wires import only
 
 from loadwise.coordinator import BadClusterError, leadership
 from loadwise.coordinator.calls import Answer, Call, HangUp
@@ -164,11 +165,6 @@ class Wire:
             version=version, cluster_id=None, max_wait_ms=0 if offset == 0 else 10_000, min_bytes=1, rack_id=rack,
             topics=[topic(topic="t", topic_id=self.topic_id, partitions=[partition])], forgotten_topics_data=[],
         )  # fmt: skip
-
-
-def only(items: Any) -> Any:
-    (item,) = items
-    return item
 
 
 def others(node_id: int) -> list[int]:

@@ -7,13 +7,9 @@ from typing import Any
 
 import client_messages
 from kafka.protocol import admin
+from wires import only
 
 from loadwise.protocol.error_codes import ErrorCode
-
-
-def only(items: Any) -> Any:
-    (item,) = items
-    return item
 
 
 def delete_records(wire: Any, version: int) -> None:

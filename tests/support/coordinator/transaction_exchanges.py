@@ -7,6 +7,7 @@ from typing import Any
 
 from kafka.protocol import admin, producer
 from record_batches import batch
+from wires import only
 
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.transactions.feature import ClusterTransactions
@@ -14,11 +15,6 @@ from loadwise.coordinator.transactions.transaction import TransactionState
 from loadwise.protocol.error_codes import ErrorCode
 
 ID = "tx"
-
-
-def only(items: Any) -> Any:
-    (item,) = items
-    return item
 
 
 def state(wire: Any) -> TransactionState:

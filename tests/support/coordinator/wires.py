@@ -49,3 +49,8 @@ class Wire:
         else:
             frame = bytes(encode_response(answer.response, 7))
         return client_message(answer.call.request.api.response.__name__).decode(frame[4:], version=version, header=True)
+
+
+def only(items: Any) -> Any:
+    (item,) = items
+    return item
