@@ -91,7 +91,7 @@ class KafkaContainer:
         self._advertised_host: str | None = None
         self._running: ThreadedCoordinator | None = None
 
-    # ---- what it is to be ----
+    # ---- how it is configured ----
 
     def with_kraft(self) -> Self:
         """Do nothing; there is no ZooKeeper here."""

@@ -46,7 +46,7 @@ class Subscription:
     owned: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """Partitions that the member still holds, by topic; an eager member has given all up. Since v1."""
     generation: int = NO_GENERATION
-    """The generation at which the member was given what it owns. Since v2."""
+    """The generation in which the member got its partitions. Since v2."""
     rack: str | None = None
     """The member's rack (``client.rack``), None where it has none. Since v3."""
 

@@ -20,9 +20,9 @@ from loadwise.protocol.schemas import Field, MessageSchema
 
 _COUNT = struct.Struct(">i")
 SLICE_ELEMENTS = 250
-"""A slice has no further element when it has so many: the slowest APIs take 20 µs for each."""
+"""The most elements of a slice: the slowest APIs take 20 µs for each."""
 _SLICE_BYTES = 1024 * 1024
-"""A slice has no further element when it has so many bytes."""
+"""The most bytes of a slice."""
 
 Path = tuple[int, ...]
 """Of a slice whose rows are inside an element that is cut itself: which one that is, and so on inward."""

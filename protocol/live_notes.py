@@ -85,7 +85,7 @@ class MemberNotes:
     off: bool = False
     """Whether it does not want to be rebalanced for the load; one such member is enough."""
     measured_per_s: float = 0.0
-    """Records that it processes in a busy second, as measured by itself; 0 where it could not."""
+    """Records that it processes in a busy second, by its own measurement; 0 without one."""
     learned_per_s: float = 0.0
     """The same, as its last leader had learned it; 0 where that knew nothing."""
     memory: Memory = field(default_factory=Memory)
@@ -128,7 +128,7 @@ class LeaderNotes:
     learned_per_s: float = 0.0
     """What the leader has learned this member can process, in records/s; 0 where it knows nothing."""
     memory: Memory = field(default_factory=Memory)
-    """To be remembered until the next join."""
+    """Kept until the next join."""
 
     def encode(self) -> bytes:
         """Write v0."""

@@ -76,7 +76,7 @@ def served(apis: Iterable[Api]) -> dict[int, Api]:
 
 
 def decode_request(frame: bytes, apis: Mapping[int, Api], *, most: int = AT_ONCE) -> Request:
-    """Read one frame as a request that has at most so many elements in arrays.
+    """Read one frame as a request, with a limit for the elements in its arrays.
 
     Raises `UnknownApiError` and `UnsupportedVersionError` for what ``apis`` does not serve, `RequestError` for
     bytes that do not parse, end early, or hold a null where Kafka's schema has none, and `TooManyElementsError` for

@@ -21,7 +21,7 @@ FLOAT64 = struct.Struct(">d")
 _SIZE_AND_FIRST = struct.Struct(">Ii")
 """How many partitions a topic has, and the first of them."""
 _FEW = tuple(struct.Struct(f">{count}i").unpack_from for count in range(16))
-"""Readers of so many partition numbers, for the many topics of which a member has few."""
+"""Readers for a few partition numbers, since members own few partitions of most topics."""
 _NULL_LENGTH = -1
 
 
@@ -38,7 +38,7 @@ class Names:
         self.texts: dict[bytes, str] = {}
         """Strings by their bytes on the wire, length included."""
         self.lists: list[tuple[bytes, list[str]]] = []
-        """ARRAY[STRING]s and their bytes, so many at most."""
+        """ARRAY[STRING]s and their bytes, up to a maximum."""
 
 
 class Reader:
@@ -79,7 +79,7 @@ class Reader:
         return float(self.fixed(FLOAT64, what))
 
     def raw(self, length: int, what: str) -> bytes:
-        """Read so many bytes."""
+        """Read a number of bytes."""
         if not 0 <= length <= self.remaining:
             raise MalformedBytesError(
                 f"{what} at byte {self.offset} claims {length} bytes, but {self.remaining} are left"
@@ -110,7 +110,7 @@ class Reader:
         return None if length < 0 else self.raw(length, what)
 
     def count(self, what: str, least_bytes: int) -> int:
-        """Read the count of an ARRAY whose elements take at least so many bytes each."""
+        """Read the count of an ARRAY; each element takes at least ``least_bytes``."""
         count = self.int32(what)
         if not 0 <= count * least_bytes <= self.remaining:
             raise MalformedBytesError(

@@ -107,7 +107,7 @@ class CooperativeStickyUserData:
     """The generation of a cooperative sticky member, for readers of subscriptions before v2."""
 
     generation: int = NO_GENERATION
-    """The generation that gave the member what it owns."""
+    """The generation in which the member got its partitions."""
     terms: MemberTerms | None = None
     """The member's terms, in a ``cooperative-weighted`` group."""
 

@@ -1,1 +1,1 @@
-"""Who may do what: ACLs, and the authorizer that goes by them."""
+"""Who may do what: ACLs, and the authorizer that applies them."""

@@ -26,7 +26,7 @@ from loadwise.protocol.markers import end_marker, read_end_marker
 NO_TIMESTAMP = -1
 NO_OFFSET = -1
 NO_NAME = LogName(UUID(int=0), 0)
-"""Of a log that stands by itself."""
+"""Of a log that belongs to no broker."""
 
 
 class TimestampedOffset(NamedTuple):

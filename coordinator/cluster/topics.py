@@ -102,7 +102,7 @@ class Topics:
         """Of all topics together."""
         self._next_leader = 0
         self.kept_bytes = 0
-        """Size of all record batches; whoever appends one counts it."""
+        """Size of all record batches; the code that appends one adds its size."""
         self.version = 0
         """Grows with every change, a leader's too, so that answers made of it can be kept until then."""
 

@@ -1,4 +1,4 @@
-"""What a topic's configs make of a record batch: refuse it, give it the broker's time, or compress it again.
+"""Apply a topic's configs to a record batch: refuse it, set the broker's time, or recompress it.
 
 Mirrors Kafka's ``LogValidator``.
 """

@@ -233,5 +233,5 @@ class ResourceConfigs:
                 self._set[record.kind, record.name] = dict(record.configs)
 
     def names(self, kind: ResourceType) -> list[str]:
-        """The resources of a type of which something was set."""
+        """The resources of a type that have configs of their own."""
         return [name for each, name in self._set if each is kind]

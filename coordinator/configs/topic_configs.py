@@ -208,7 +208,7 @@ class LogConfig:
 
     @classmethod
     def of(cls, configs: Mapping[str, str], broker_configs: Mapping[str, str]) -> LogConfig:
-        """What a topic's own configs make of the defaults, which the broker's configs may change."""
+        """A topic's configs: its own before the broker's defaults."""
         return _log_config(tuple(sorted(configs.items())), tuple(sorted(broker_configs.items())))
 
 

@@ -17,12 +17,12 @@ _UNIT, _ORGANIZATION = "tests", "loadwise"
 class Certificates:
     """An authority and the certificates that it signed.
 
-    All files are in one folder; whoever can read it can use them.
+    All files are in one folder; everyone who can read it can use them.
     """
 
     def __init__(self, folder: Path, *hosts: str) -> None:
         try:
-            import trustme  # noqa: PLC0415  (only whoever makes certificates waits for it)
+            import trustme  # noqa: PLC0415  (slow to import, and seldom needed)
         except ImportError as missing:
             raise MissingLibraryError(
                 f"certificates need trustme, which is not installed: {pip_install('tls')}"

@@ -1,7 +1,7 @@
 """All transactional ids: who may write in which transaction, when a transaction ends, and what is to be written then.
 
 Mirrors Kafka's ``TransactionCoordinator`` and ``TransactionStateManager``. No I/O and no clock: what is to be written
-comes out as `Markers`, and whoever has written them calls `Transactions.complete`.
+comes out as `Markers`, and their writer calls `Transactions.complete`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whether a producer may write here in its transaction: asked before a partition or a group takes anything.
 
-Mirrors Kafka's ``AddPartitionsToTxnManager`` and the errors that ``ReplicaManager`` makes of its answers (KIP-890). A
+Mirrors Kafka's ``AddPartitionsToTxnManager`` and how ``ReplicaManager`` translates its errors (KIP-890). A
 client of transaction.version 2 adds partitions by writing to them; older ones have to have added them before.
 """
 

@@ -85,5 +85,5 @@ def _refuse_what_librdkafka_alone_has(java: Mapping[str, str]) -> None:
     if "ssl.keystore.location" in java and java.get("ssl.keystore.type", "").strip().upper() == "PKCS12":
         raise OptionError(
             "kafka.ssl.keystore.type",
-            "a member of a group cannot read PKCS12; use PEM, which openssl pkcs12 makes of it",
+            "a member of a group cannot read PKCS12; use PEM; openssl pkcs12 converts it",
         )

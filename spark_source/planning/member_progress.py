@@ -37,7 +37,7 @@ class MemberOffset:
 
     group: str
     positions: Positions = field(default_factory=dict)
-    """The next offset of every partition that the stream knows, whoever owns it."""
+    """The next offset of every partition that the stream knows, with any owner."""
     begins: Positions = field(default_factory=dict)
     """Where this micro-batch begins in each of its partitions; it ends at the position."""
     committed: Positions = field(default_factory=dict)

@@ -40,7 +40,7 @@ ENOUGH_BYTES = 64 << 10
 TURN_S = 0.005
 """The longest wait of one call; a full call returns at once."""
 RECORD_BYTES = 100
-"""The work of one record in bytes. Measured until a record is in Arrow's form, of which Spark makes a row: 0.15 us with
+"""The work of one record in bytes. Measured up to Arrow's form, which Spark converts to rows: 0.15 us with
 20 bytes, 0.3 with 100, 2.2 with 1,000 and 6.7 with 5,000."""
 AGAIN_S = 60.0
 """A stream samples a partition again after this time; old and new size count the same."""

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Keep the collector from starting by itself; the pause is the whole process's, so keep it short."""
+    """Keep the collector from starting by itself; the whole process pauses with it, so keep it short."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,6 +1,6 @@
 """Fixtures for pytest: a Kafka coordinator in the test process, and topics of one's own. See ``docs/testing.md``.
 
-pytest loads this in every run of whoever has loadwise installed, so nothing else is imported before a fixture is used.
+pytest loads this in every environment with loadwise, so nothing else is imported before a fixture is used.
 Under pytest-xdist every worker has coordinators of its own, each on a free port.
 """
 

@@ -1,7 +1,7 @@
 """How many partitions of each class every member gets: an exact transport problem with convex costs.
 
-Partitions with the same subscribers and racks form a class, whoever owns them. Only their number on each member
-matters: ``x[k, m]`` of class k on member m, of which ``min(x, owned)`` stay. The best ``x`` has the least
+Partitions with the same subscribers and racks form a class, regardless of their owners. Only their number on each
+member matters: ``x[k, m]`` of class k on member m, of which ``min(x, owned)`` stay. The best ``x`` has the least
 
 1. sum of squared counts (which also has the least spread and the least sum of pairwise differences), then
 2. number of partitions on none of their owner's racks, then

@@ -418,7 +418,7 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
             self._work.waited(monotonic() - began)
 
     def _measure(self, most: int) -> None:
-        """Report now and then what the application has processed, since it asks for more."""
+        """Report from time to time what the application has processed."""
         now = monotonic()
         busy = None if self._member is None else self._member.busy
         if self._work.asks(most, now) and busy is not None:

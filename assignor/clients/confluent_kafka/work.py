@@ -35,7 +35,7 @@ class WorkBetweenCalls:
         self._waited_s += waited_s
 
     def asks(self, most: int, now_s: float) -> bool:
-        """Note that the application asks for so many records at most; return whether to measure now.
+        """Note that the application asks for at most ``most`` records; return whether to measure now.
 
         Calls for a single record need not be noted each: they are as many as the records.
         """

@@ -63,14 +63,14 @@ def add_options(parser: Parser) -> None:
         type=whole_number(least=100, most=_FLIGHTS),
         metavar="NUMBER",
         default=_FLIGHTS,
-        help="publish only the first so many flights",
+        help="publish only the first flights, up to this number",
     )
     pace.add_argument(
         "--rate",
         type=at_least(100),
         metavar="RECORDS/S",
         default=15_000.0,
-        help="what each member processes a second at most",
+        help="the most that each member processes in a second",
     )
     pace.add_argument(
         "--arrival-rate",
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     printed = console()
     html: Path = options.html
     try:
-        html.open("a").close()  # it is written at the end, and whoever waited for it should get it
+        html.open("a").close()  # fail now, and not after minutes
     except OSError as error:
         text = f"loadwise demo: --html {html} cannot be written: {error.strerror}"
         printed.print(text, markup=False, soft_wrap=True)

@@ -50,7 +50,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def table(comparison: Comparison, width: int) -> RenderableType:
-    """The table, in so many characters: its columns move together where it would not fit."""
+    """The table in ``width`` characters; its columns move together if it would not fit."""
     from rich.console import Console
     from rich.measure import Measurement
 

@@ -77,13 +77,13 @@ def add_options(parser: Parser) -> None:
         type=at_least(0.1),
         metavar="SECONDS",
         default=30.0,
-        help="rates are those of so many seconds; longer than the consumers' auto.commit.interval.ms",
+        help="the time over which rates are measured; longer than the consumers' auto.commit.interval.ms",
     )
     pace.add_argument(
         "--readings",
         type=whole_number(least=1),
         metavar="NUMBER",
-        help="end after so many readings; without: on Ctrl-C",
+        help="end after this number of readings; without: on Ctrl-C",
     )
     pace.add_argument("--json", dest="as_json", action="store_true", help="print a JSON object for each reading")
 

@@ -13,7 +13,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 14, 32, 30
 _CHARACTER = 7.0
 """About the width of one, of text as small as labels are."""
 _TOO_HIGH = 1.1
-"""A bar so many times as high as the best possible highest one is drawn in the colour of trouble."""
+"""A bar this many times as high as the ideal is red."""
 _LEAST_LABEL = 3
 """A member's name that would be cut shorter than this is left out."""
 

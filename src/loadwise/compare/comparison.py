@@ -15,7 +15,7 @@ from loadwise.assignor.strategy import strategies
 from loadwise.compare.situation import Situation
 
 _RUNS = 2
-"""The faster of so many counts, so that whoever comes first does not pay for cold caches."""
+"""The fastest of this many runs counts, so that cold caches do not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,7 +53,7 @@ def from_case(text: str, name: str) -> Situation:
 
 
 def from_loads(text: str, name: str, members: int) -> Situation:
-    """Read a CSV of loads, for so many equal members that subscribe to all of its topics. Raises `BadInputError`.
+    """Read a CSV of loads, for equal members that subscribe to all of its topics. Raises `BadInputError`.
 
     The header is ``topic,partition,load``, in any order; an empty load is not known. Partitions that are left out,
     below the highest of their topic, are there too, and their loads are not known.

@@ -1,4 +1,4 @@
-"""Whether the group as a whole is fast enough for what arrives, whoever reads what, and how many members it takes.
+"""Whether the group as a whole is fast enough for the arrivals, and how many members it takes.
 
 An assignor can only share the work out. A group slower than the stream falls behind under each of them, and a
 partition that gets more than one member processes falls behind however many members there are.

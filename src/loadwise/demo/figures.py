@@ -22,8 +22,8 @@ DEFINITIONS: tuple[tuple[str, str], ...] = (
     ),
     (
         "largest first",
-        "The same if each partition, the largest first, went to whoever has least, wherever it was: near the best there"
-        " is. A partition is read by one member, so where one holds most of what is left nobody can share it out.",
+        "The same if each partition, the largest first, went to the member with the least: near the optimum. One member"
+        " reads a partition, so a partition with most of the remaining records cannot be shared.",
     ),
     (
         "drained",
@@ -59,7 +59,7 @@ class Figures:
     """Records that each member processed."""
     max_mean_first: float
     greedy_first: float
-    """``max_mean_first`` if partitions are placed largest first, whoever owned them."""
+    """``max_mean_first`` if partitions are placed largest first, regardless of their owners."""
     max_mean_last: float
     greedy_last: float
     """``max_mean_last`` in the same way."""
@@ -109,7 +109,7 @@ def max_mean(loads: Sequence[float]) -> float:
 
 
 def largest_first(loads: Sequence[float], members: int) -> list[float]:
-    """Load of each member when every partition, the heaviest first, goes to whoever has least."""
+    """Load of each member when every partition, the heaviest first, goes to the member with the least."""
     heap = [0.0] * members
     for load in sorted(loads, reverse=True):
         heapq.heapreplace(heap, heap[0] + load)

@@ -41,7 +41,7 @@ class Ledger:
         self.records[member] += stop - start
 
     def knows(self, member: int, generation: int) -> None:
-        """Note that what a member owns is that of this generation."""
+        """Note the generation of a member's partitions."""
         self._generations[member] = generation
 
     @property

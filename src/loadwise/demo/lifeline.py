@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 
 GRACE_S = 4.0
-"""How long a process whose lifeline is cut has to end by itself."""
+"""How long a process may take to end after its lifeline is cut."""
 
 
 def watch(on_line: Callable[[str], None], on_end: Callable[[], None]) -> None:

@@ -24,7 +24,7 @@ class Child:
         self._process = process
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._last: deque[str] = deque(maxlen=_QUOTED_LINES)
-        # Read at once, whoever listens: a child must not stall on a full pipe.
+        # Read at once: a child must not stall on a full pipe.
         self._reading = asyncio.gather(self._read_stdout(), self._read_stderr())
 
     @property

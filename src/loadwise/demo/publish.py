@@ -25,7 +25,7 @@ class LiveProducer:
         """Records published so far, by partition."""
 
     def produce_up_to(self, ends: Sequence[int]) -> None:
-        """Publish until each partition has so many records."""
+        """Publish until each partition has its number of records."""
         self.ends = self.ends or [0] * len(ends)
         for partition, end in enumerate(ends):
             for _ in range(end - self.ends[partition]):

@@ -35,7 +35,7 @@ class Screen:
 
     @contextmanager
     def display(self) -> Iterator[None]:
-        """Make room for what `publishing` and `draining` show; it is wiped at the end."""
+        """Make room for what `publishing` and `draining` show; it is removed at the end."""
         if not self._console.is_terminal:
             yield
             return

@@ -26,7 +26,7 @@ class Column:
 
 
 def columns(width: int) -> list[Column]:
-    """Those that a screen of so many characters has room for."""
+    """The columns that fit a screen of ``width`` characters."""
     return [column for column in COLUMNS if width >= column.needs_width]
 
 

@@ -11,11 +11,11 @@ from loadwise.compare.situation import Situation
 from loadwise.running_group.members import Reading
 
 HORIZON_S = 60.0
-"""The lag counts as if it were to be processed within so many seconds."""
+"""The time in which the lag is to be processed."""
 
 
 def situation(readings: Sequence[Reading], *, window_s: float, from_beginning: bool) -> Situation | None:
-    """The group under its demand; None where rates are not known yet, or there is nothing to share out."""
+    """The group under its demand; None while rates are unknown or nothing can be assigned."""
     now = readings[-1]
     members = [each.member for each in now.group.members if each.member.topics]
     if window_s <= 0 or not members or not now.partitions:

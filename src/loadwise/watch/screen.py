@@ -32,7 +32,7 @@ _LEAST_NAME = 8
 
 
 def shown(status: GroupStatus, verdict: Verdict, comparison: Comparison | None, width: int) -> RenderableType:
-    """All of it, in so many characters. ``comparison`` puts the assignors to the demand of the group."""
+    """The whole screen in ``width`` characters. ``comparison`` has the assignors under the group's demand."""
     protocol = _chosen(status.protocol or "no assignor")
     head = Text.assemble((status.group_id, "bold"), "  ", protocol, f", {status.state}")
     head.append(f"  {len(status.members):,} members, lag {status.lag:,}")

@@ -23,7 +23,7 @@ from loadwise.assignor.load.lag import PartitionOffsets, lag_of
 from loadwise.running_group.members import Reading
 
 TRAFFIC_S = 6.0
-"""A lag below so many seconds of traffic is no backlog: by default, clients commit every 5 seconds."""
+"""A lag of less traffic than this is no backlog: by default, clients commit every 5 seconds."""
 _SOON = 0.5
 """Deletion is shown once the oldest waiting record has reached this part of its retention time, or a day is left."""
 _DAY_S = 86_400.0

@@ -9,11 +9,11 @@ from enum import Enum
 from loadwise.watch.status import Condition, GroupStatus, MemberStatus
 
 _READINGS = 3
-"""So many readings in a row must come to another verdict before it replaces the one that is shown."""
+"""Another verdict is shown after this number of readings in a row that give it."""
 
 
 class Kind(Enum):
-    """What a verdict comes to; the numbers in its sentence change from reading to reading."""
+    """The kind of a verdict; the numbers in its sentence change from reading to reading."""
 
     UNKNOWN = "unknown"
     FINE = "fine"
