@@ -137,7 +137,16 @@ def _compared(name: str) -> Comparison:
     return compare(scenario(name), list(ALGORITHMS), still)
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_hot_key_is_more_than_any_assignor_can_share_until_its_records_are_spread() -> None:
+    hashed, spread = (
+        {row.assignor: row.measured.max_over_mean for row in _compared(name).rows}
+        for name in ("hot-key", "hot-key-spread")
+    )
+    assert min(hashed.values()) > 1.3
+    assert max(spread.values()) < 1.02
+
+
+@pytest.mark.parametrize("name", [name for name in SCENARIOS if not name.startswith("hot-key")])
 def test_a_scenario_tells_the_assignors_apart(name: str) -> None:
     rows = {row.assignor: row.measured for row in _compared(name).rows}
     assert rows["weighted"].max_over_mean < 1.1

@@ -5,11 +5,15 @@ Nothing is drawn by chance: the numbers are the same on every machine and in eve
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from loadwise.assignor.model import Member
 from loadwise.compare.errors import BadInputError
 from loadwise.compare.situation import Situation
+from loadwise.dispatcher.keys import partition_of
+from loadwise.dispatcher.spread_keys import KeySpreader, SpreadKeys
 
 # What `loadwise demo` publishes: flights by carrier, partitioned by Kafka's murmur2; partitions left out are empty.
 _FLIGHTS = {
@@ -34,6 +38,12 @@ _PARTITIONS = 64
 _STRIDE = 27  # odd, so that partition * stride mod 64 comes by every rank once
 _EXPONENT = 0.8
 _HEAVIEST = 100_000
+
+_HOT_KEYS = 10_000
+_HOT_EXPONENT = 1.2
+_HOT_RECORDS = 20_000
+_HOT_PARTITIONS = 36
+_GOLDEN = 0.6180339887498949  # its multiples fall evenly between 0 and 1, in no order
 
 
 def scenario(name: str) -> Situation:
@@ -93,6 +103,22 @@ def _capacity() -> Situation:
     )
 
 
+def _hot_key() -> Situation:
+    return _clicks(
+        f"{_HOT_KEYS:,} keys by Zipf's law (exponent {_HOT_EXPONENT}), placed by murmur2: weighted is the assignor"
+        " alone. In hot-key-spread the producer spreads them.",
+        spread=False,
+    )
+
+
+def _hot_key_spread() -> Situation:
+    return _clicks(
+        "The records of the scenario hot-key, spread by SpreadKeys(choices=2): sticky is the dispatcher alone,"
+        " weighted is both.",
+        spread=True,
+    )
+
+
 SCENARIOS: dict[str, Callable[[], Situation]] = {
     "flights": _flights,
     "zipf": _zipf,
@@ -100,6 +126,8 @@ SCENARIOS: dict[str, Callable[[], Situation]] = {
     "one-joins": _one_joins,
     "drift": _drift,
     "capacity": _capacity,
+    "hot-key": _hot_key,
+    "hot-key-spread": _hot_key_spread,
 }
 """Every built-in situation, by name."""
 
@@ -120,6 +148,23 @@ def _events(
         load={"events": list(_zipf_loads() if loads is None else loads)},
         load_unit="records",
         earlier=earlier,
+    )
+
+
+def _clicks(about: str, *, spread: bool) -> Situation:
+    """A topic whose keys are hot, with each record where its producer sends it."""
+    spreader = KeySpreader(SpreadKeys(choices=2), _HOT_PARTITIONS)
+    upto = list(accumulate(rank**-_HOT_EXPONENT for rank in range(1, _HOT_KEYS + 1)))
+    loads = [0.0] * _HOT_PARTITIONS
+    for number in range(_HOT_RECORDS):
+        key = b"key-%d" % bisect(upto, number * _GOLDEN % 1 * upto[-1])
+        loads[spreader.partition(key, 1) if spread else partition_of(key, _HOT_PARTITIONS)] += 1
+    return Situation(
+        about=about,
+        members=_members("clicks", 6),
+        partitions={"clicks": _HOT_PARTITIONS},
+        load={"clicks": loads},
+        load_unit="records",
     )
 
 
