@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import Counter
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Producer
 from hypothesis import given
 from hypothesis import strategies as st
 from oauth_tokens import first_message, jws
@@ -128,15 +129,16 @@ def test_a_time_that_cannot_be() -> None:
 
 
 def test_librdkafka_renews_its_sessions_and_loses_nothing() -> None:
-    handshakes: list[str] = []
+    """On one connection. On a busy machine it may come too late, and connects again."""
+    handshakes: Counter[int] = Counter()
 
     def counted(call: Call, cluster: Cluster) -> Response:
-        handshakes.append(call.body.mechanism)
+        handshakes[call.connection_id] += 1
         return sasl_handshake.handle(call, cluster)
 
     coordinator = Coordinator(security=Security(users={"orders": "a-secret"}, max_session_ms=1500))
     coordinator._embedded.router.services[17].handle = counted
-    errors: list[object] = []
+    errors: list[KafkaError] = []
     delivered: list[object] = []
     with coordinator.in_thread() as running:
         settings = {
@@ -147,11 +149,11 @@ def test_librdkafka_renews_its_sessions_and_loses_nothing() -> None:
         producer = Producer(settings)
         deadline = time.monotonic() + WAIT_S
         sent = 0
-        while len(handshakes) < 4:
-            assert time.monotonic() < deadline
+        while max(handshakes.values(), default=0) < 4:
+            assert time.monotonic() < deadline, handshakes
             producer.produce("t", b"x", on_delivery=lambda error, _: delivered.append(error))
             sent += 1
             producer.poll(0.05)
         assert producer.flush(WAIT_S) == 0
     assert delivered == [None] * sent
-    assert errors == []
+    assert {each.code() for each in errors} <= {KafkaError._ALL_BROKERS_DOWN}
