@@ -54,6 +54,7 @@ def test_a_group_of_either_protocol(broker: str, protocol: str, monkeypatch: pyt
         rates = [json.loads(line)["arrival_per_s"] for line in result.stdout.splitlines()]
         assert rates[0] is None
         assert rates[1:] == [0.0, 0.0]
+        monkeypatch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it
         shown = invoke(["watch", *where, "--readings", "1"])
         assert shown.exit_code == 0, shown.output
         assert "2 members, lag 60" in shown.stdout
