@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from group_strategies import Group, groups, value
 from hypothesis import example, given
 
 from loadwise.assignor.algorithms.sticky import Sticky, assignor
+from loadwise.assignor.algorithms.sticky.transport import Transport
 from loadwise.assignor.model import Assignment, Member
 
 
@@ -62,3 +64,22 @@ def test_no_topic_is_less_even_for_it_and_nothing_else_is_worse(group: Group) ->
         assignor.spread_topics = swap
     assert value(spread) == value(plain)
     assert unevenness(spread) <= unevenness(plain)
+
+
+@pytest.mark.parametrize(
+    ("have", "owned", "pushed"),
+    [
+        ((5, 1), (0, 3), 2),  # the taker gets two of its own back; a third would be somebody else's
+        ((5, 1), (4, 9), 1),  # the giver has one that was not its own
+        ((5, 1), (5, 0), 5),  # all that it has are its own, and each costs the same
+        ((3, 1), (0, 9), 3),
+    ],
+)
+def test_a_cycle_is_cancelled_as_far_as_each_unit_costs_the_same(
+    have: tuple[int, int], owned: tuple[int, int], pushed: int
+) -> None:
+    both = np.ones((1, 2), bool)
+    problem = Transport(np.zeros(6, np.int32), np.array([6]), np.array([owned]), both, ~both)
+    x = np.array([have])
+    problem._cancel(x, [(0, 0, 1)])
+    assert x.tolist() == [[have[0] - pushed, have[1] + pushed]]
