@@ -337,6 +337,20 @@ def test_homes_cost_no_evenness(sizes, slots):
         assert sticky == plan(ranges[::-1], algorithm(name), num_tasks=slots, sticky=True)
 
 
+@pytest.mark.parametrize("split", [True, False])
+def test_the_assignor_is_told_each_partitions_home(split):
+    told = []
+
+    def by_current_owner(group):
+        told.append(group.owner.tolist())
+        return Assignment(group, group.owner)
+
+    ranges = [OffsetRange("t", number, 0, 100) for number in range(5)]
+    made = plan(ranges, _Answers(by_current_owner), num_tasks=5, split=split, sticky=True)
+    assert told == [[0, 1, 2, 3, 4]]
+    assert [[item.partition for item in task.ranges] for task in made.tasks] == [[0], [1], [2], [3], [4]]
+
+
 @given(sizes=st.lists(st.integers(1, 10**7), min_size=1, max_size=60), slots=st.integers(1, 60), sticky=st.booleans())
 def test_the_first_cut_is_even_so_that_the_assignor_is_asked_once(sizes, slots, sticky):
     """However the partitions differ: 1,000 of them and 1,000 tasks took 13 s where cuts were tried one by one."""

@@ -18,6 +18,7 @@ from loadwise.assignor.model import TopicPartition
 from loadwise.spark_source.planning.member_progress import MemberOffset, as_json
 from loadwise.spark_source.planning.progress import (
     Lag,
+    apart_from_recreated,
     available,
     from_json,
     ids_in,
@@ -145,3 +146,13 @@ def test_of_a_member_those_partitions_count_that_it_read():
     end = as_json(MemberOffset("g", at(50, 60, 70), begins=at(20, 50)))
     assert imbalance_of(progress(as_json(MemberOffset("g", at(20, 50, 0))), end)) == 1.5
     assert imbalance_of(progress(end, end)) is None
+
+
+def test_positions_in_recreated_topics_are_losses():
+    kept, lost = TopicPartition("kept", 0), TopicPartition("lost", 3)
+    unknown, new = TopicPartition("unknown", 0), TopicPartition("new", 0)
+    places = dict.fromkeys([lost, kept, unknown, new], 7)
+    was, now = {"kept": "a", "lost": "b", "unknown": "c"}, {"kept": "a", "lost": "x", "new": "d"}
+    left, (loss,) = apart_from_recreated(places, was, now)
+    assert left == dict.fromkeys([kept, unknown, new], 7)
+    assert loss.startswith("lost-3 was deleted and created again, and its records from offset 7 on are lost")

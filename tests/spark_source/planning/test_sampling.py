@@ -198,6 +198,7 @@ def test_what_is_empty_is_known_as_far_as_the_next_record_shows_it():
     assert look.position == 5_500
     look.ends(with_all_seen=True)
     assert look.position is None
+    assert not look.add(7_000, 90), "no more is looked at"
     weight = 90 + RECORD_BYTES
     assert look.density.edges == (0, 1_000, 2_000, 3_000, 3_400, 4_000, 5_000, 6_000, 7_000, 8_000)
     assert look.density.weights == (0, 0, 0, 0, weight, weight, 0, 0, 0)
