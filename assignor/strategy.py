@@ -86,7 +86,7 @@ def chosen(assignor: AssignorChoice) -> dict[Strategy, Assignor]:
             made = algorithm(strategy_.algorithm)
         else:
             made = each.assignor if isinstance(each, Cooperative) else each
-            if not isinstance(getattr(made, "name", None), str):
+            if isinstance(made, type) or not isinstance(getattr(made, "name", None), str):
                 raise TypeError(
                     f"assignor is {assignor!r}; it must be the name of an assignor, an object such as Weighted(), or a"
                     " list of these"

@@ -16,7 +16,7 @@ from loadwise.coordinator.cluster.brokers import Brokers
 from loadwise.coordinator.connections import ServerLimits
 from loadwise.coordinator.control import ClusterControl
 from loadwise.coordinator.coordinator_options import CoordinatorOptions, HttpOptions
-from loadwise.coordinator.errors import CoordinatorError, DataDirError, NotRunningError
+from loadwise.coordinator.errors import BadTopicError, CoordinatorError, DataDirError, NotRunningError
 from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import DataDirectory, Snapshot
@@ -209,6 +209,8 @@ class Coordinator(ClusterControl):
         data_dir: str | PathLike[str] | None = None,
         accept_data_loss: bool = False,
     ) -> None:
+        if not isinstance(topics, Mapping | None):
+            raise BadTopicError(f"topics is {topics!r}; it must map names to numbers of partitions: {{'orders': 3}}")
         options = CoordinatorOptions(
             topics=dict(topics or {}),
             brokers=brokers,

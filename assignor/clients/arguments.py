@@ -16,8 +16,13 @@ CHOICES: Mapping[str, Collection[str]] = {
 """The clients' own arguments with few values. The clients take another value for ``none``, or refuse it too late."""
 
 
-def check_arguments(group_id: object, lag_interval_s: object, config: Mapping[str, Any]) -> None:
-    """Raise `TypeError` or `ValueError` for a bad group id or interval, or for an option that is set twice."""
+def check_arguments(
+    topics: Iterable[object], group_id: object, lag_interval_s: object, config: Mapping[str, Any]
+) -> None:
+    """Raise `TypeError` or `ValueError` for bad topics, a bad group id or interval, or an option that is set twice."""
+    for topic in topics:
+        if not isinstance(topic, str):
+            raise TypeError(f"{topic!r} is no topic; give the names of topics one by one, without a list")
     if "partition_assignment_strategy" in config:
         raise TypeError("partition_assignment_strategy is replaced by `assignor`; give one of them")
     if not isinstance(group_id, str):
@@ -28,12 +33,24 @@ def check_arguments(group_id: object, lag_interval_s: object, config: Mapping[st
         raise TypeError(f"lag_interval_s is {lag_interval_s!r}; it must be a number of seconds")
     if not 0 < lag_interval_s < math.inf:
         raise ValueError(f"lag_interval_s is {lag_interval_s}; it must be finite and above 0 seconds")
+    check_servers(config.get("bootstrap_servers", ""))
     # The clients would notice only in the middle of a rebalance.
     for name, value in config.items():
         if name.endswith("_ms") and isinstance(value, str | bytes | bool):
             raise TypeError(f"{name} is {value!r}; it must be a number of milliseconds")
         if name in CHOICES:
             check_choice(name, value, CHOICES[name])
+
+
+def check_servers(servers: object) -> None:
+    """Raise `TypeError` or `ValueError` for addresses that are no HOST:PORT."""
+    listed = servers.split(",") if isinstance(servers, str) else servers
+    if not isinstance(listed, list | tuple | set | frozenset) or not all(isinstance(each, str) for each in listed):
+        raise TypeError(f"bootstrap_servers is {servers!r}; it must be HOST:PORT, or a list of these")
+    for each in listed:
+        host, colon, port = each.rpartition(":")
+        if colon and not port.isdecimal() and not host.endswith(":"):
+            raise ValueError(f"bootstrap_servers has {each!r}; it must be HOST:PORT, with a number as the port")
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:

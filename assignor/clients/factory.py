@@ -83,8 +83,10 @@ def plan(
 
     Raises what `Participant` raises, and `TypeError` or `ValueError` that names a bad argument.
     """
-    check_arguments(group_id, lag_interval_s, config)
+    check_arguments(topics, group_id, lag_interval_s, config)
     check_names(client.factory, config, client.arguments | Options.__annotations__.keys())
+    if on_decision is not None and not callable(on_decision):
+        raise TypeError(f"on_decision is {on_decision!r}; it must be a function of a Decision")
     config["group_id"] = group_id
     source = load if isinstance(load, LoadSource) else None
     participant = Participant(assignor, capacity=capacity, rack=config.get("client_rack"), load=source)

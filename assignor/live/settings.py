@@ -40,6 +40,8 @@ class LiveSettings:
             if each.name in {"cost", "dry_run"}:
                 continue
             value = getattr(self, each.name)
+            if each.name in {"healthy", "least_gain"} and _is_number(value) and value > 1:
+                raise BadGroupError(f"{each.name} is {value!r}; it must be a share from 0 to 1, such as {each.default}")
             if not (_is_number(value) and 0 <= value < math.inf):
                 raise BadGroupError(f"{each.name} is {value!r}; it must be a finite number of 0 or more")
 

@@ -116,7 +116,10 @@ _MODULES |= {
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used (PEP 562)."""
     if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from loadwise.nearest import did_you_mean  # noqa: PLC0415  (seldom needed)
+
+        near = did_you_mean(name, __all__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{near}")
     value = globals()[name] = getattr(import_module(_MODULES[name]), name)
     return value
 

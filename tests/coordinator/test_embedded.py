@@ -100,6 +100,11 @@ def test_a_topic_that_cannot_be_is_refused(name: str, partitions: int, complaint
         Coordinator(topics={name: partitions})
 
 
+def test_topics_without_numbers_of_partitions_are_refused() -> None:
+    with pytest.raises(BadTopicError, match=r"topics is \['t'\]; it must map names to numbers of partitions"):
+        Coordinator(topics=["t"])  # type: ignore[arg-type]
+
+
 def test_it_needs_no_kafka_python() -> None:
     code = """
 import asyncio, sys

@@ -45,6 +45,7 @@ from loadwise.assignor.clients.membership import (
     planned_member,
     weakly,
 )
+from loadwise.nearest import nearest
 
 __all__ = ["ConfluentConsumer", "confluent_consumer"]
 
@@ -90,7 +91,9 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
         given.pop("default.topic.config", None)
         config = {name: value for name, value in given.items() if value is not None}  # None: librdkafka's default
         if not config.get("group.id"):
-            raise ValueError("group.id is missing: a consumer with an assignor needs a group")
+            near = nearest("group.id", config)
+            instead = f" (is it {near!r}?)" if near else ""
+            raise ValueError(f"group.id is missing{instead}: a consumer with an assignor needs a group")
         for name, choices in CHOICES.items():
             check_choice(name, config.get(name), choices)
         self._plan = planned_member(member_settings(config, config.get("oauth_cb")), **options)

@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import KafkaException
 
-from loadwise import LiveSettings, aiokafka_consumer, confluent_consumer, kafka_python_consumer
+import loadwise
+from loadwise import LiveSettings, Weighted, aiokafka_consumer, confluent_consumer, kafka_python_consumer
 from loadwise.assignor.clients import versions
 from loadwise.assignor.clients.aiokafka import consumer as aiokafka
 from loadwise.assignor.clients.kafka_python import consumer as kafka_python
-from loadwise.assignor.errors import MissingClientError, UnknownAssignorError, UnsupportedByClientError
+from loadwise.assignor.errors import BadGroupError, MissingClientError, UnknownAssignorError, UnsupportedByClientError
 from loadwise.installation import pip_install
 
 
@@ -62,6 +63,31 @@ def test_a_factory_refuses_what_it_cannot_use_before_it_connects(factory):
         factory("t", group_id="g", lag_interval_s=0)
     with pytest.raises(TypeError, match="session_timeout_ms is 'x'; it must be a number of milliseconds"):
         factory("t", group_id="g", session_timeout_ms="x")
+    with pytest.raises(TypeError, match=r"\['t'\] is no topic; give the names of topics one by one"):
+        factory(["t"], group_id="g")
+    with pytest.raises(TypeError, match=r"assignor is <class '.*Weighted'>; it must be the name"):
+        factory("t", group_id="g", assignor=Weighted)
+    with pytest.raises(TypeError, match="on_decision is 'log'; it must be a function"):
+        factory("t", group_id="g", on_decision="log")
+    with pytest.raises(TypeError, match="bootstrap_servers is 9092; it must be HOST:PORT, or a list"):
+        factory("t", group_id="g", bootstrap_servers=9092)
+    with pytest.raises(ValueError, match="bootstrap_servers has 'b:port'; it must be HOST:PORT"):
+        factory("t", group_id="g", bootstrap_servers="a:9092,b:port")
+
+
+def test_a_share_that_is_given_in_percent_is_refused():
+    with pytest.raises(BadGroupError, match=r"healthy is 70; it must be a share from 0 to 1, such as 0\.7"):
+        LiveSettings(healthy=70)
+
+
+def test_a_group_id_under_a_misspelt_name_is_pointed_out():
+    with pytest.raises(ValueError, match=r"^group.id is missing \(is it 'group.ip'\?\)"):
+        confluent_consumer({"group.ip": "g"})
+
+
+def test_a_misspelt_public_name_gets_the_nearest_one():
+    with pytest.raises(AttributeError, match=r"'kafka_python_consumr' \(did you mean 'kafka_python_consumer'\?\)"):
+        loadwise.kafka_python_consumr  # noqa: B018
 
 
 def confluent(*_: str, group_id: str, **options: object) -> object:
