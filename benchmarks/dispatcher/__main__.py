@@ -121,7 +121,7 @@ def _print_cost() -> None:
         return made
 
     ours = producer(AiokafkaProducer)
-    ours._message_accumulator, ours.dispatcher, ours._sent = _Accumulator(), Dispatcher(), {}
+    ours._message_accumulator, ours.dispatcher = _Accumulator(), Dispatcher()
     ours.dispatcher.follow(ours)
     metadata, value = _Metadata(), bytes(500)
     for key in (None, b"key-of-16-bytes-"):

@@ -27,16 +27,12 @@ class Client:
 
     def __init__(self, leaders: Mapping[int, int] = UNEVEN) -> None:
         self.its_leaders = leaders
-        self.bytes: dict[int, float] = {}
 
     def leaders(self, topic: str) -> Mapping[int, int]:
         return self.its_leaders if topic == "t" else {}
 
     def partition_count(self, topic: str) -> int:
         return len(self.leaders(topic))
-
-    def in_flight_bytes(self) -> Mapping[int, float]:
-        return self.bytes
 
 
 class Clock:
@@ -63,7 +59,7 @@ class Scene:
             found[node] += 1
             self.dispatcher.sent(node)
             if took_s is not None and node in took_s:
-                self.dispatcher.acknowledged(node, took_s[node])
+                self.dispatcher.acknowledged(node, took_s[node], BATCH)
         return found
 
 
@@ -111,7 +107,7 @@ def test_a_slow_broker_gets_less_as_soon_as_batches_wait_for_it_and_after_the_le
     scene = Scene()
     assert scene.batches(90, {1: 0.01, 2: 0.01})[3] < 10, "its batches wait, and those of the others do not"
     for _ in range(10):
-        scene.dispatcher.acknowledged(3, 1.0)
+        scene.dispatcher.acknowledged(3, 1.0, BATCH)
     scene.clock.now_s = 4.0
     after = scene.batches(100, {1: 0.01, 2: 0.01, 3: 1.0})
     assert after[3] < 5
@@ -128,7 +124,7 @@ def test_a_silent_broker_gets_nothing_until_it_answers() -> None:
     scene.clock.now_s = 60.0
     assert scene.batches(100, took)[3] == 0, "batches wait for it, which are probes enough"
     for _ in range(30):
-        scene.dispatcher.acknowledged(3, 50.0)
+        scene.dispatcher.acknowledged(3, 50.0, BATCH)
     for _ in range(8):
         scene.clock.now_s += 4
         after = scene.batches(300, {**took, 3: 0.01})
@@ -147,7 +143,7 @@ def test_a_broker_that_fails_gets_one_record_a_lease() -> None:
         scene.dispatcher.failed(2)
     scene.clock.now_s += 4
     scene.dispatcher.partition("t", size=BATCH)
-    scene.dispatcher.acknowledged(2, 0.01)
+    scene.dispatcher.acknowledged(2, 0.01, BATCH)
     assert scene.batches(100, dict.fromkeys([1, 2, 3], 0.01))[2] > 10
 
 

@@ -6,7 +6,7 @@ Pure: times come in as arguments, in seconds of one clock.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 PATIENCE_S = 1.0
@@ -30,8 +30,18 @@ class _Seen:
     lease_s: float = 0.0
     """The sum of the times in this lease."""
     lease_count: int = 0
+    lease_byte_s: float = 0.0
+    """The sum of bytes times their time to acknowledgement."""
     idle: bool = False
     """Whether it acknowledged nothing in the lease before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was seen in a lease, by broker."""
+
+    latency_s: Mapping[int, float]
+    in_flight_bytes: Mapping[int, float]
 
 
 class Acknowledgements:
@@ -39,6 +49,7 @@ class Acknowledgements:
 
     def __init__(self) -> None:
         self._seen: dict[int, _Seen] = {}
+        self._since_s = 0.0
 
     def sent(self, node: int, now_s: float) -> None:
         """A batch for this broker was begun."""
@@ -47,8 +58,8 @@ class Acknowledgements:
             seen.heard_at_s = now_s
         seen.waiting += 1
 
-    def acknowledged(self, node: int, took_s: float | None, now_s: float) -> None:
-        """The broker acknowledged a batch, this long after it was begun; None: it was taken back."""
+    def acknowledged(self, node: int, took_s: float | None, size: int, now_s: float) -> None:
+        """The broker acknowledged a batch of this size, this long after it was begun; None: it was taken back."""
         seen = self._of(node)
         seen.waiting = max(seen.waiting - 1, 0)
         if took_s is None:
@@ -57,6 +68,7 @@ class Acknowledgements:
         seen.failed = False
         seen.lease_s += took_s
         seen.lease_count += 1
+        seen.lease_byte_s += took_s * size
 
     def failed(self, node: int) -> None:
         """A batch failed or ran into its timeout. A broker that fails fast must not look like a fast one."""
@@ -69,23 +81,26 @@ class Acknowledgements:
         seen = self._seen.get(node)
         return 0 if seen is None else seen.waiting
 
-    def latencies(self, now_s: float) -> dict[int, float]:
-        """Return the time to acknowledgement of each broker in seconds, and begin the next lease.
+    def measure(self, now_s: float) -> Measured:
+        """Return what was seen since the last call, and begin the next lease.
 
-        A mean rises at once, and falls to the geometric mean with the one before: a broker that was slow comes back in
-        a few leases, without swinging to and fro. A batch that waits for longer counts with its age so far.
+        A mean time rises at once, and falls to the geometric mean with the one before: a broker that was slow comes
+        back in a few leases, without swinging to and fro. A batch that waits for longer counts with its age so far.
         """
-        found = {}
+        latency_s, in_flight_bytes = {}, {}
         for node, seen in self._seen.items():
             seen.idle = not seen.lease_count
             if seen.lease_count:
                 new_s = seen.lease_s / seen.lease_count
                 seen.mean_s = new_s if seen.mean_s is None else max(new_s, math.sqrt(seen.mean_s * new_s))
-                seen.lease_s, seen.lease_count = 0.0, 0
             age_s = now_s - seen.heard_at_s if seen.waiting else 0.0
             if seen.mean_s is not None or age_s:
-                found[node] = max(seen.mean_s or 0.0, age_s)
-        return found
+                latency_s[node] = max(seen.mean_s or 0.0, age_s)
+            # Little's law: what was in flight on average, where one look would see a moment.
+            in_flight_bytes[node] = seen.lease_byte_s / max(now_s - self._since_s, 1e-9)
+            seen.lease_s, seen.lease_count, seen.lease_byte_s = 0.0, 0, 0.0
+        self._since_s = now_s
+        return Measured(latency_s, in_flight_bytes if any(in_flight_bytes.values()) else {})
 
     def silent(self, nodes: Iterable[int], now_s: float) -> set[int]:
         """Return those of the brokers that do not answer; none if no broker answers, as the fault is then elsewhere."""

@@ -6,7 +6,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from functools import partial
 from typing import Protocol
 
 from loadwise.assignor.load.source import LoadSource
-from loadwise.dispatcher.acknowledgements import Acknowledgements
+from loadwise.dispatcher.acknowledgements import Acknowledgements, Measured
 from loadwise.dispatcher.background import Background
 from loadwise.dispatcher.errors import BadDispatcherError
 from loadwise.dispatcher.keys import partition_of
@@ -41,10 +41,6 @@ class Client(Protocol):
 
     def partition_count(self, topic: str) -> int:
         """Return the number of partitions of a topic, 0 if it is unknown. Returns at once."""
-        ...
-
-    def in_flight_bytes(self) -> Loads:
-        """Return the bytes for each broker that are not acknowledged yet."""
         ...
 
 
@@ -112,7 +108,7 @@ class Dispatcher:
         self._linger_s: float | None = None
         self._lock = threading.Lock()
         self._acknowledgements = Acknowledgements()
-        self._latencies: Loads = {}
+        self._measured = Measured({}, {})
         self._measured_at_s = -math.inf
         self._topics: dict[str, _Topic] = {}
         self._turns: dict[str, _Turn] = {}
@@ -176,10 +172,10 @@ class Dispatcher:
         with self._lock:
             self._acknowledgements.sent(node, self._clock())
 
-    def acknowledged(self, node: int, took_s: float | None) -> None:
-        """The broker acknowledged a batch, this long after it was begun; None: the producer took it back."""
+    def acknowledged(self, node: int, took_s: float | None, size: int) -> None:
+        """The broker acknowledged a batch of this size, this long after it was begun; None: it was taken back."""
         with self._lock:
-            self._acknowledgements.acknowledged(node, took_s, self._clock())
+            self._acknowledgements.acknowledged(node, took_s, size, self._clock())
 
     def failed(self, node: int) -> None:
         """A batch for this broker failed."""
@@ -243,7 +239,7 @@ class Dispatcher:
         self._leaders[topic] = leaders
         nodes = set(leaders.values()) - {NO_LEADER}
         if nodes:
-            scores = weighted_scores(self._loads(nodes, now_s), self._weights, nodes)
+            scores = weighted_scores(self._loads(now_s), self._weights, nodes)
             table = table_of(leaders, scores, None if entry is None else entry.table)
         elif entry is not None:
             table = entry.table
@@ -256,16 +252,12 @@ class Dispatcher:
         entry = self._topics[topic] = _Topic(table, now_s + self.lease_s, probes, blocks)
         return entry
 
-    def _loads(self, nodes: Set[int], now_s: float) -> dict[str, Loads]:
+    def _loads(self, now_s: float) -> dict[str, Loads]:
         """Return the newest loads of all metrics that ever had any."""
         if now_s - self._measured_at_s >= self.lease_s:
             self._measured_at_s = now_s
-            self._latencies = self._acknowledgements.latencies(now_s)
-        found: dict[str, Loads] = {LATENCY: self._latencies}
-        if self._client is not None:
-            in_flight = self._client.in_flight_bytes()
-            if any(in_flight.values()):
-                found[IN_FLIGHT] = {node: in_flight.get(node, 0.0) for node in nodes}
+            self._measured = self._acknowledgements.measure(now_s)
+        found: dict[str, Loads] = {LATENCY: self._measured.latency_s, IN_FLIGHT: self._measured.in_flight_bytes}
         for name, metric in self._metrics.items():
             loads = self._read(name, metric)
             if loads is not None:

@@ -29,11 +29,11 @@ class Table:
     def shares(self, waiting: Mapping[int, int], silent: Set[int]) -> dict[int, float]:
         """Return the weights of the next turn.
 
-        The more batches wait for a broker, the less is its share, until the next table knows more. A silent broker
-        has none.
+        The more batches wait for a broker, the less is its share (by the square), so that a broker that was just slowed
+        gets little before the next table knows it. A silent broker has none.
         """
         return {
-            node: 0.0 if node in silent else weight / (1 + waiting.get(node, 0))
+            node: 0.0 if node in silent else weight / (1 + waiting.get(node, 0)) ** 2
             for node, weight in self.weights.items()
         }
 

@@ -10,7 +10,6 @@ from typing import Any
 from loadwise.dispatcher.clients.cluster_metadata import leader_of, leaders_of, partition_count
 from loadwise.dispatcher.dispatcher import Dispatcher
 from loadwise.dispatcher.errors import BadDispatcherError
-from loadwise.dispatcher.metrics import Loads
 from loadwise.dispatcher.table import NO_LEADER
 from loadwise.installation import pip_install
 
@@ -37,7 +36,6 @@ class AiokafkaProducer(AIOKafkaProducer):
     def __init__(self, dispatcher: Dispatcher, **config: Any) -> None:
         super().__init__(**config)
         self.dispatcher = dispatcher
-        self._sent: dict[Any, int] = {}
         self._begin_batch = self._message_accumulator._append_batch
         self._message_accumulator._append_batch = self._begun
         dispatcher.follow(self, batch_bytes=self._message_accumulator._batch_size)
@@ -71,24 +69,16 @@ class AiokafkaProducer(AIOKafkaProducer):
         """Return the number of partitions, 0 if the topic is unknown."""
         return partition_count(self._metadata, topic)
 
-    def in_flight_bytes(self) -> Loads:
-        """Return the bytes for each broker that are not acknowledged yet."""
-        found: dict[int, float] = {}
-        for batch, node in self._sent.items():
-            found[node] = found.get(node, 0.0) + batch._builder.size()
-        return found
-
     def _begun(self, builder: Any, partition: Any) -> Any:
         """aiokafka: begin a batch."""
         batch = self._begin_batch(builder, partition)
-        node = self._sent[batch] = leader_of(self._metadata, partition)
+        node = leader_of(self._metadata, partition)
         self.dispatcher.sent(node)
-        batch.future.add_done_callback(partial(self._done, batch, time.monotonic()))
+        batch.future.add_done_callback(partial(self._done, node, batch, time.monotonic()))
         return batch
 
-    def _done(self, batch: Any, began_s: float, future: Any) -> None:
-        node = self._sent.pop(batch)
+    def _done(self, node: int, batch: Any, began_s: float, future: Any) -> None:
         if future.cancelled() or future.exception() is not None:
             self.dispatcher.failed(node)
         else:
-            self.dispatcher.acknowledged(node, time.monotonic() - began_s)
+            self.dispatcher.acknowledged(node, time.monotonic() - began_s, batch._builder.size())

@@ -6,7 +6,6 @@ librdkafka calls no partitioner of Python's, so the partition is chosen before `
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 from loadwise.dispatcher.background import Background
 from loadwise.dispatcher.dispatcher import Dispatcher
 from loadwise.dispatcher.errors import BadDispatcherError
-from loadwise.dispatcher.metrics import Loads
 from loadwise.dispatcher.table import NO_LEADER
 from loadwise.installation import pip_install
 
@@ -45,8 +43,6 @@ class ConfluentProducer(Producer):
             raise BadDispatcherError(f"partitioner is {config['partitioner']!r}; leave it out, the dispatcher chooses")
         super().__init__({**config, "partitioner": "murmur2_random"})
         self.dispatcher = dispatcher
-        self._lock = threading.Lock()
-        self._waiting: dict[int, float] = {}
         self._topics: set[str] = set()
         self._metadata: Background[dict[str, dict[int, int]]] = Background(
             partial(_leaders, super().list_topics, self._topics), interval_s=dispatcher.lease_s, name="metadata"
@@ -73,14 +69,12 @@ class ConfluentProducer(Producer):
         told = on_delivery or callback
         if node != NO_LEADER:
             told = partial(self._delivered, node, size, told)
-            self._count(node, size)
             self.dispatcher.sent(node)
         try:
             super().produce(topic, value, key, partition, on_delivery=told, timestamp=timestamp, headers=headers)
         except BaseException:
             if node != NO_LEADER:
-                self._count(node, -size)
-                self.dispatcher.acknowledged(node, None)
+                self.dispatcher.acknowledged(node, None, size)
             raise
 
     def leaders(self, topic: str) -> Mapping[int, int]:
@@ -94,18 +88,9 @@ class ConfluentProducer(Producer):
         """Return the number of partitions, 0 if the topic is unknown."""
         return len(self.leaders(topic))
 
-    def in_flight_bytes(self) -> Loads:
-        """Return the bytes for each broker that are not acknowledged yet."""
-        return dict(self._waiting)
-
-    def _count(self, node: int, size: int) -> None:
-        with self._lock:
-            self._waiting[node] = self._waiting.get(node, 0.0) + size
-
     def _delivered(self, node: int, size: int, told: OnDelivery | None, error: Any, message: Any) -> None:
-        self._count(node, -size)
         if error is None:
-            self.dispatcher.acknowledged(node, message.latency())
+            self.dispatcher.acknowledged(node, message.latency(), size)
         else:
             self.dispatcher.failed(node)
         if told is not None:

@@ -8,7 +8,6 @@ from typing import Any
 
 from loadwise.dispatcher.clients.cluster_metadata import leader_of, leaders_of, partition_count
 from loadwise.dispatcher.dispatcher import Dispatcher
-from loadwise.dispatcher.metrics import Loads
 from loadwise.dispatcher.table import NO_LEADER
 from loadwise.installation import pip_install
 
@@ -39,14 +38,12 @@ class KafkaPythonPartitioner(Partitioner):
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
         self._cluster: Any = None
-        self._batches: _Batches | None = None
         dispatcher.follow(self)
 
     def follow(self, producer: KafkaProducer) -> None:
         """Watch the batches of this producer: their acknowledgements are what brokers are weighed by."""
         self._cluster = producer._metadata
-        accumulator = producer._accumulator
-        self._batches = accumulator._incomplete = _Batches(self._dispatcher, self._cluster)
+        producer._accumulator._incomplete = _Batches(self._dispatcher, self._cluster)
         self._dispatcher.follow(self, batch_bytes=producer.config["batch_size"])
 
     def partition(  # noqa: PLR0917 (kafka-python's)
@@ -78,10 +75,6 @@ class KafkaPythonPartitioner(Partitioner):
         """Return the number of partitions, 0 if the topic is unknown."""
         return partition_count(self._cluster, topic)
 
-    def in_flight_bytes(self) -> Loads:
-        """Return the bytes for each broker that are not acknowledged yet."""
-        return {} if self._batches is None else self._batches.bytes_of_brokers()
-
 
 class _Batches(IncompleteProducerBatches):
     """The producer's batches that are not acknowledged yet: it adds each one once and removes it once."""
@@ -111,13 +104,4 @@ class _Batches(IncompleteProducerBatches):
             self._dispatcher.failed(node)
         else:  # a batch that was split or aborted has no state of a broker's making
             took_s = time.monotonic() - batch.created if batch.final_state == FinalState.SUCCEEDED else None
-            self._dispatcher.acknowledged(node, took_s)
-
-    def bytes_of_brokers(self) -> Loads:
-        """Return the bytes of all batches by broker."""
-        found: dict[int, float] = {}
-        with self._lock:
-            waiting = list(self._node_of.items())
-        for batch, node in waiting:
-            found[node] = found.get(node, 0.0) + batch.records.size_in_bytes()
-        return found
+            self._dispatcher.acknowledged(node, took_s, batch.records.size_in_bytes())
