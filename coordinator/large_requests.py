@@ -64,7 +64,7 @@ class _Repeated(set[str]):
 def without_body(frame: bytes, apis: Mapping[int, Api]) -> Request:
     """Decode a request with empty arrays, for what must be known before they are decoded."""
     api, version, correlation_id, client_id, _ = request_header(frame, apis)
-    return Request(api, version, correlation_id, client_id, api.request(version=version))
+    return Request(api, version, correlation_id, client_id, api.request())
 
 
 class LargeRequests:

@@ -130,7 +130,7 @@ def refusal(call: Call, error: ErrorCode, message: str | None = None, *, tells_w
     if rows is not None and not rows.is_beside:
         fields[rows.response] = _items(api.response.schema, getattr(body, rows.request), rows, call.version, why)
     fields |= shape.values(call, error)
-    response: Struct = api.response(version=call.version, **fields)
+    response: Struct = api.response(**fields)
     return response
 
 

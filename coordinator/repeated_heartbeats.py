@@ -25,8 +25,8 @@ class RepeatedHeartbeat:
         self.generation: int = body.generation_id
         self._size = len(frame)
         self._head, self._tail = _around_the_id(frame)
-        well = request.api.response(version=request.version, throttle_time_ms=0, error_code=0)
-        self._answer_head, self._answer_tail = _around_the_id(encode_response(well, 0))
+        well = request.api.response(error_code=0)
+        self._answer_head, self._answer_tail = _around_the_id(encode_response(well, request.version, 0))
 
     @classmethod
     def of(cls, frame: bytes, request: Request) -> RepeatedHeartbeat | None:

@@ -39,6 +39,7 @@ from loadwise.coordinator.router import Router
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError, TooManyElementsError, UnsupportedVersionError
 from loadwise.protocol.messages import Request, decode_request, encode_response, frame_body, frame_head, served
+from loadwise.protocol.structs import Struct
 
 log = logging.getLogger("loadwise.coordinator")
 group_log = logging.getLogger("loadwise.coordinator.groups")
@@ -184,7 +185,7 @@ class Server:
         except UnsupportedVersionError as problem:
             if problem.api_key != _API_VERSIONS:
                 raise
-            connection.answer(encode_response(api_versions.unsupported(self.cluster), problem.correlation_id))
+            connection.answer(encode_response(api_versions.unsupported(self.cluster), 0, problem.correlation_id))
             return
         if not is_repeated:
             connection.heartbeat = RepeatedHeartbeat.of(frame, request) or heartbeat
@@ -212,8 +213,8 @@ class Server:
             if not isinstance(response, Joined):
                 self._send([Answer(call, response)])
             elif self._waiting.pop(call.token, None) is not None:
-                correlation_id = call.request.correlation_id
-                connection.answer_in_pieces([frame_head(*response, correlation_id), *response.pieces])
+                head = frame_head(response.response, call.version, response.pieces, call.request.correlation_id)
+                connection.answer_in_pieces([head, *response.pieces])
         except MalformedBytesError as problem:
             connection.abort(str(problem))
         except Exception:
@@ -377,14 +378,17 @@ def _encoded(answer: Answer, max_bytes: int) -> bytes | None:
     response = answer.response
     if isinstance(response, LastAnswer):
         response = response.response
+    assert isinstance(response, Struct | EncodedBody), "nothing else has an answer"
     if isinstance(response, EncodedBody):
         return frame_body(response.data, request.correlation_id, flexible=response.flexible)
     try:
-        return encode_response(response, request.correlation_id, max_bytes=max_bytes)
+        return encode_response(response, request.version, request.correlation_id, max_bytes=max_bytes)
     except Exception:
         log.exception("an answer to %s v%d cannot be encoded", request.api.name, request.version)
+    refused = refusal(answer.call, ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert isinstance(refused, Struct), "a request without an answer is not answered"
     try:
-        return encode_response(refusal(answer.call, ErrorCode.UNKNOWN_SERVER_ERROR), request.correlation_id)
+        return encode_response(refused, request.version, request.correlation_id)
     except Exception:
         log.exception("the error in its place cannot be encoded either")
         return None

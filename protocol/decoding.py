@@ -152,7 +152,7 @@ class _Generator:
     def function(self, schema: MessageSchema) -> Decoder:
         self._lines += [f"def decode(d, p, left={AT_ONCE}):", "    size = len(d)"]
         made = self._struct(schema, "", "    ")
-        self._emit("    ", f"m = {made}", f"m.version = {self._version}", "return m, p")
+        self._emit("    ", f"return {made}, p")
         exec(compile("\n".join(self._lines), f"<{schema.name} v{self._version}>", "exec"), self._names)  # noqa: S102
         decode: Decoder = self._names["decode"]
         return decode

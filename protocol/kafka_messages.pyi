@@ -12,7 +12,6 @@ class _Struct(Struct):
 
 class _Message(_Struct):
     schema: ClassVar[MessageSchema]
-    version: int = ...
 
 class AddOffsetsToTxnRequest(_Message):
     transactional_id: str = ...

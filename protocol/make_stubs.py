@@ -26,7 +26,6 @@ class _Struct(Struct):
 
 class _Message(_Struct):
     schema: ClassVar[MessageSchema]
-    version: int = ...
 """
 _TYPES = {
     "bitfield": "Set[int]", "bool": "bool", "bytes": "bytes", "float64": "float", "records": "bytes", "string": "str",

@@ -8,11 +8,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, ClassVar
 
-from loadwise.protocol.schemas import MessageSchema, StructSchema
+from loadwise.protocol.schemas import StructSchema
 
 
 class Struct:
-    """One message, or one struct inside a message, by its fields. A message has its ``version`` too."""
+    """One message, or one struct inside a message, by its fields."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -40,8 +40,6 @@ def struct_class(schema: StructSchema) -> Any:
     attributes: dict[str, Any] = {"schema": schema}
     attributes |= {field.struct.name: struct_class(field.struct) for field in fields if field.struct is not None}
     defaults = {field.name: field.default for field in fields}
-    if isinstance(schema, MessageSchema):
-        defaults["version"] = None
     lines = [
         f"def __init__(self, {', '.join(f'{name}=default_{name}' for name in defaults)}):",
         *(f"    self.{name} = {name}" for name in defaults),

@@ -29,6 +29,7 @@ from loadwise.coordinator.services import services
 from loadwise.coordinator.settings import BrokerSettings
 from loadwise.protocol.consumer import Subscription
 from loadwise.protocol.messages import decode_request, encode_response, served
+from loadwise.protocol.structs import Struct
 
 TOPICS = 100
 GROUP = "g"
@@ -91,7 +92,8 @@ class Wire:
         request = decode_request(frame, self._apis, most=1_000_000)
         answers = self.router.receive(Call(self._tokens, request, HOST), self.now_ms)
         for answer in answers:
-            encode_response(answer.response, 1)
+            assert isinstance(answer.response, Struct)
+            encode_response(answer.response, answer.call.version, 1)
         return {answer.call.token: answer.response for answer in answers}
 
     @property

@@ -24,7 +24,7 @@ def handle(call: Call[AlterConfigsRequest], cluster: Cluster) -> AlterConfigsRes
     row = AlterConfigsResponse.AlterConfigsResourceResponse
     body = call.body
     responses = changed(cluster, body.resources, row, _replaced, _no_loggers, validate_only=body.validate_only)
-    return AlterConfigsResponse(version=call.version, throttle_time_ms=0, responses=responses)
+    return AlterConfigsResponse(responses=responses)
 
 
 def _replaced(_: Mapping[str, str], __: Definitions, resource: _Resource) -> Mapping[str, str]:

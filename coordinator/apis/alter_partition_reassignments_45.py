@@ -34,8 +34,6 @@ def handle(call: Call[AlterPartitionReassignmentsRequest], cluster: Cluster) -> 
         responses.append(_Topic(name=topic.name, partitions=rows))
     fixed = call.version >= _MAY_FORBID
     return AlterPartitionReassignmentsResponse(
-        version=call.version,
-        throttle_time_ms=0,
         error_code=ErrorCode.NONE,
         error_message=None,
         responses=responses,

@@ -45,10 +45,8 @@ def handle(call: Call[ApiVersionsRequest], cluster: Cluster) -> ApiVersionsRespo
     api_keys = _advertised(cluster) if error is ErrorCode.NONE else []
     supported, finalized = _features(call, cluster)
     return ApiVersionsResponse(
-        version=call.version,
         error_code=error,
         api_keys=api_keys,
-        throttle_time_ms=0,
         supported_features=supported,
         finalized_features_epoch=0,
         finalized_features=finalized,
@@ -75,7 +73,7 @@ def _features(call: Call[ApiVersionsRequest], cluster: Cluster) -> tuple[list[_S
 
 def unsupported(cluster: Cluster) -> ApiVersionsResponse:
     """Return the v0 response to a newer version, with the list for the client's next try."""
-    return ApiVersionsResponse(version=0, error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_advertised(cluster))
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_advertised(cluster))
 
 
 def _advertised(cluster: Cluster) -> list[ApiVersionsResponse.ApiVersion]:

@@ -26,7 +26,7 @@ def handle(call: Call[ConsumerGroupDescribeRequest], cluster: Cluster) -> Consum
     groups = described_with_rights(
         call, cluster, _Group, kind="consumer", find=cluster.groups.consumer, describe=_describe, topics=_topics
     )
-    return ConsumerGroupDescribeResponse(version=call.version, throttle_time_ms=0, groups=groups)
+    return ConsumerGroupDescribeResponse(groups=groups)
 
 
 def _describe(cluster: Cluster, group: ConsumerGroup) -> _Group:

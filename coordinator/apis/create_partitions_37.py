@@ -36,7 +36,7 @@ def handle(call: Call[CreatePartitionsRequest], cluster: Cluster) -> CreateParti
                 error_message=None if refusal is None else refusal.message,
             )
         )
-    return CreatePartitionsResponse(version=call.version, throttle_time_ms=0, results=results)
+    return CreatePartitionsResponse(results=results)
 
 
 def new_partitions(cluster: Cluster, body: CreatePartitionsRequest) -> int:

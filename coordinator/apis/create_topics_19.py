@@ -36,8 +36,6 @@ def handle(call: Call[CreateTopicsRequest], cluster: Cluster) -> CreateTopicsRes
     if new_partitions(cluster, call.body) > MAX_NEW_PARTITIONS:
         names_once = dict.fromkeys(topic.name for topic in call.body.topics)
         return CreateTopicsResponse(
-            version=call.version,
-            throttle_time_ms=0,
             topics=[_result(name, None, TOO_MANY_AT_ONCE) for name in names_once],
         )
     names = Counter(topic.name for topic in call.body.topics)
@@ -49,7 +47,7 @@ def handle(call: Call[CreateTopicsRequest], cluster: Cluster) -> CreateTopicsRes
                 topics.append(_result(topic.name, None, NAMED_TWICE))
             continue
         topics.append(_create(call, cluster, topic, tell_configs))
-    return CreateTopicsResponse(version=call.version, throttle_time_ms=0, topics=topics)
+    return CreateTopicsResponse(topics=topics)
 
 
 def _create(

@@ -31,7 +31,7 @@ def handle(call: Call, cluster: Cluster) -> Struct:
     }
     row = call.request.api.response
     known = {field: each for field, each in values.items() if field in row.schema.fields}
-    response: Struct = row(version=call.version, error_code=error, **known)
+    response: Struct = row(error_code=error, **known)
     return response
 
 

@@ -22,7 +22,7 @@ def handle(call: Call[DeleteGroupsRequest], cluster: Cluster) -> DeleteGroupsRes
         )
         for group_id in call.body.groups_names
     ]
-    return DeleteGroupsResponse(version=call.version, throttle_time_ms=0, results=results)
+    return DeleteGroupsResponse(results=results)
 
 
 guard = per_item(names(Operation.DELETE, ResourceType.GROUP))

@@ -25,7 +25,7 @@ def handle(call: Call[DeleteRecordsRequest], cluster: Cluster) -> DeleteRecordsR
         _Topic(name=topic.name, partitions=[_deleted(call, cluster, topic.name, each) for each in topic.partitions])
         for topic in call.body.topics
     ]
-    return DeleteRecordsResponse(version=call.version, throttle_time_ms=0, topics=topics)
+    return DeleteRecordsResponse(topics=topics)
 
 
 def _deleted(

@@ -48,7 +48,7 @@ def handle(call: Call[DeleteTopicsRequest], cluster: Cluster) -> DeleteTopicsRes
         )
     if deleted:
         cluster.groups.forget_topics(deleted)
-    return DeleteTopicsResponse(version=call.version, throttle_time_ms=0, responses=responses)
+    return DeleteTopicsResponse(responses=responses)
 
 
 def _refused(call: Call[DeleteTopicsRequest], wanted: Sequence[tuple[str | None, UUID | None]]) -> DeleteTopicsResponse:
@@ -56,7 +56,7 @@ def _refused(call: Call[DeleteTopicsRequest], wanted: Sequence[tuple[str | None,
     error = ErrorCode.TOPIC_DELETION_DISABLED if call.version >= _TELLS_DISABLED else ErrorCode.INVALID_REQUEST
     row = DeleteTopicsResponse.DeletableTopicResult
     rows = [row(name=name, topic_id=topic_id, error_code=error, error_message=None) for name, topic_id in wanted]
-    return DeleteTopicsResponse(version=call.version, throttle_time_ms=0, responses=rows)
+    return DeleteTopicsResponse(responses=rows)
 
 
 def _delete(cluster: Cluster, topic: Topic) -> None:

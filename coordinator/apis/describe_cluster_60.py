@@ -17,8 +17,6 @@ def handle(call: Call[DescribeClusterRequest], cluster: Cluster) -> DescribeClus
     """Describe every broker."""
     row = DescribeClusterResponse.DescribeClusterBroker
     return DescribeClusterResponse(
-        version=call.version,
-        throttle_time_ms=0,
         error_code=ErrorCode.NONE,
         error_message=None,
         endpoint_type=1,

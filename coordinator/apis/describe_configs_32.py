@@ -32,7 +32,7 @@ def handle(call: Call[DescribeConfigsRequest], cluster: Cluster) -> DescribeConf
         result = _describe(call, cluster, resource) if rows < _MOST_ROWS else _too_many(resource)
         rows += len(result.configs)
         results.append(result)
-    return DescribeConfigsResponse(version=call.version, throttle_time_ms=0, results=results)
+    return DescribeConfigsResponse(results=results)
 
 
 def _too_many(resource: _Resource) -> _Result:

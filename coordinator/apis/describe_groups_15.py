@@ -33,7 +33,7 @@ def handle(call: Call[DescribeGroupsRequest], cluster: Cluster) -> DescribeGroup
     )
     if call.version >= _OPERATIONS and call.body.include_authorized_operations:
         tell_operations(groups, Access(call, cluster))
-    return DescribeGroupsResponse(version=call.version, throttle_time_ms=0, groups=groups)
+    return DescribeGroupsResponse(groups=groups)
 
 
 def _repeated(group_id: str) -> _Group:

@@ -43,9 +43,7 @@ def handle(call: Call[DescribeLogDirsRequest], cluster: Cluster) -> DescribeLogD
         total_bytes=limit,
         usable_bytes=max(limit - cluster.topics.kept_bytes, 0),
     )
-    return DescribeLogDirsResponse(
-        version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, results=[directory]
-    )
+    return DescribeLogDirsResponse(error_code=ErrorCode.NONE, results=[directory])
 
 
 guard = of_cluster(Operation.DESCRIBE)

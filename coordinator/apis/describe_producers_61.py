@@ -28,7 +28,7 @@ def handle(call: Call[DescribeProducersRequest], cluster: Cluster) -> DescribePr
         _Topic(name=name, partitions=[_described(call, cluster, name, number) for number in numbers])
         for name, numbers in wanted.items()
     ]
-    return DescribeProducersResponse(version=call.version, throttle_time_ms=0, topics=topics)
+    return DescribeProducersResponse(topics=topics)
 
 
 def _described(call: Call[DescribeProducersRequest], cluster: Cluster, topic: str, number: int) -> _Partition:

@@ -32,9 +32,7 @@ def handle(call: Call[DescribeQuorumRequest], cluster: Cluster) -> DescribeQuoru
     listener = node.Listener(name="CONTROLLER", host=controller.host, port=controller.port)
     is_there = any(each.error_code == ErrorCode.NONE for topic in topics for each in topic.partitions)
     nodes = [node(node_id=controller.id, listeners=[listener])] if is_there else []
-    return DescribeQuorumResponse(
-        version=call.version, error_code=ErrorCode.NONE, error_message="", topics=topics, nodes=nodes
-    )
+    return DescribeQuorumResponse(error_code=ErrorCode.NONE, error_message="", topics=topics, nodes=nodes)
 
 
 def _described(cluster: Cluster, topic: str, number: int) -> _Partition:

@@ -21,9 +21,7 @@ def handle(call: Call[DescribeTopicPartitionsRequest], cluster: Cluster) -> Desc
     body = call.body
     if body.cursor is not None and body.cursor.partition_index < 0:
         refused = [_refused(topic.name, ErrorCode.INVALID_REQUEST) for topic in body.topics]
-        return DescribeTopicPartitionsResponse(
-            version=call.version, throttle_time_ms=0, topics=refused, next_cursor=None
-        )
+        return DescribeTopicPartitionsResponse(topics=refused, next_cursor=None)
     access = Access(call, cluster)
     named = {topic.name for topic in body.topics}
     asked = sorted(
@@ -53,7 +51,7 @@ def handle(call: Call[DescribeTopicPartitionsRequest], cluster: Cluster) -> Desc
             break
     hidden = sorted(name for name in named.difference(asked) if name >= first_name)
     topics += [_refused(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in hidden]
-    return DescribeTopicPartitionsResponse(version=call.version, throttle_time_ms=0, topics=topics, next_cursor=cursor)
+    return DescribeTopicPartitionsResponse(topics=topics, next_cursor=cursor)
 
 
 def _described(cluster: Cluster, name: str, start: int, limit: int) -> tuple[_Topic, int, int]:

@@ -34,9 +34,7 @@ def handle(call: Call[ElectLeadersRequest], cluster: Cluster) -> ElectLeadersRes
         if asked is None:
             rows = [row for row in rows if row.error_code != ErrorCode.ELECTION_NOT_NEEDED]
         results.append(_Topic(topic=name, partition_result=rows))
-    return ElectLeadersResponse(
-        version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, replica_election_results=results
-    )
+    return ElectLeadersResponse(error_code=ErrorCode.NONE, replica_election_results=results)
 
 
 def _elected(cluster: Cluster, name: str, number: int, *, is_preferred: bool) -> _Topic.PartitionResult:

@@ -62,8 +62,6 @@ def handle(call: Call[FetchRequest], cluster: Cluster) -> FetchResponse | Delaye
     body = call.body
     if call.version >= _SESSIONS and body.session_epoch not in _WITHOUT_SESSION:
         return FetchResponse(
-            version=call.version,
-            throttle_time_ms=0,
             error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
             session_id=0,
             responses=[],
@@ -145,8 +143,6 @@ def _response(call: Call[FetchRequest], cluster: Cluster, wanted: list[list[_Wan
             rows.append(row)
         responses.append(_Topic(topic=topic.topic, topic_id=topic.topic_id, partitions=rows))
     return FetchResponse(
-        version=call.version,
-        throttle_time_ms=0,
         error_code=ErrorCode.NONE,
         session_id=0,
         responses=responses,

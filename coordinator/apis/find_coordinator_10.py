@@ -29,10 +29,10 @@ _SHARES = 6
 def handle(call: Call[FindCoordinatorRequest], cluster: Cluster) -> FindCoordinatorResponse:
     """Return each key's broker, or an error for shares."""
     if call.version < _MANY_KEYS:
-        return FindCoordinatorResponse(version=call.version, throttle_time_ms=0, **_found(call, cluster, call.body.key))
+        return FindCoordinatorResponse(**_found(call, cluster, call.body.key))
     row = FindCoordinatorResponse.Coordinator
     coordinators = [row(key=key, **_found(call, cluster, key)) for key in call.body.coordinator_keys]
-    return FindCoordinatorResponse(version=call.version, throttle_time_ms=0, coordinators=coordinators)
+    return FindCoordinatorResponse(coordinators=coordinators)
 
 
 def _found(call: Call[FindCoordinatorRequest], cluster: Cluster, key: str) -> dict[str, Any]:

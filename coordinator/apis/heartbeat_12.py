@@ -26,7 +26,7 @@ def handle(call: Call[HeartbeatRequest], cluster: Cluster) -> GroupRequest:
 
 
 def _respond(call: Call[HeartbeatRequest], reply: HeartbeatReply) -> HeartbeatResponse:
-    return HeartbeatResponse(version=call.version, throttle_time_ms=0, error_code=reply.error)
+    return HeartbeatResponse(error_code=reply.error)
 
 
 guard = OF_GROUP_MEMBERS

@@ -39,7 +39,7 @@ def handle(call: Call[IncrementalAlterConfigsRequest], cluster: Cluster) -> Incr
     responses = changed(
         cluster, body.resources, row, _operated, partial(_set_levels, call), validate_only=body.validate_only
     )
-    return IncrementalAlterConfigsResponse(version=call.version, throttle_time_ms=0, responses=responses)
+    return IncrementalAlterConfigsResponse(responses=responses)
 
 
 def _operated(configs: Mapping[str, str], definitions: Definitions, resource: _Resource) -> Mapping[str, str]:

@@ -26,12 +26,8 @@ def handle(call: Call[InitProducerIdRequest], cluster: Cluster) -> InitProducerI
     elif body.transactional_id is not None:
         error = ErrorCode.UNSUPPORTED_VERSION
     if error is not ErrorCode.NONE:
-        return InitProducerIdResponse(
-            version=call.version, throttle_time_ms=0, error_code=error, producer_id=_NONE, producer_epoch=_NONE
-        )
+        return InitProducerIdResponse(error_code=error, producer_id=_NONE, producer_epoch=_NONE)
     return InitProducerIdResponse(
-        version=call.version,
-        throttle_time_ms=0,
         error_code=ErrorCode.NONE,
         producer_id=cluster.new_producer_id(),
         producer_epoch=0,

@@ -46,8 +46,6 @@ def _respond(call: Call[JoinGroupRequest], reply: JoinReply) -> JoinGroupRespons
     no_name = None if call.version >= _NULLABLE_PROTOCOL else ""
     row = JoinGroupResponse.JoinGroupResponseMember
     return JoinGroupResponse(
-        version=call.version,
-        throttle_time_ms=0,
         error_code=reply.error,
         generation_id=reply.generation,
         protocol_type=reply.protocol_type,

@@ -29,11 +29,9 @@ def _respond(call: Call[LeaveGroupRequest], reply: LeaveReply) -> LeaveGroupResp
     if call.version < _MANY:
         # The request names one member, whose error is the response's error.
         error = reply.leavers[0].error if reply.leavers else reply.error
-        return LeaveGroupResponse(version=call.version, throttle_time_ms=0, error_code=error)
+        return LeaveGroupResponse(error_code=error)
     row = LeaveGroupResponse.MemberResponse
     return LeaveGroupResponse(
-        version=call.version,
-        throttle_time_ms=0,
         error_code=reply.error,
         members=[
             row(member_id=left.member_id, group_instance_id=left.instance_id, error_code=left.error)

@@ -20,9 +20,7 @@ def handle(call: Call[ListConfigResourcesRequest], cluster: Cluster) -> ListConf
     """List topics and brokers, and the groups and subscriptions with configs."""
     asked = call.body.resource_types if call.version >= _TYPES else [ResourceType.CLIENT_METRICS]
     if not set(asked) <= set(ResourceType):
-        return ListConfigResourcesResponse(
-            version=call.version, throttle_time_ms=0, error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=[]
-        )
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=[])
     row = ListConfigResourcesResponse.ConfigResource
     resources = [
         row(resource_name=name, resource_type=kind)
@@ -30,9 +28,7 @@ def handle(call: Call[ListConfigResourcesRequest], cluster: Cluster) -> ListConf
         if not asked or kind in asked
         for name in _names(cluster, kind)
     ]
-    return ListConfigResourcesResponse(
-        version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, config_resources=resources
-    )
+    return ListConfigResourcesResponse(error_code=ErrorCode.NONE, config_resources=resources)
 
 
 def _names(cluster: Cluster, kind: ResourceType) -> list[str]:

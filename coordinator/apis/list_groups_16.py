@@ -32,7 +32,7 @@ def handle(call: Call[ListGroupsRequest], cluster: Cluster) -> ListGroupsRespons
         and (not states or _FILTERED_AS.get(group.state.value, group.state.value.lower()) in states)
         and (not types or group.type in types)
     ]
-    return ListGroupsResponse(version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, groups=groups)
+    return ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups)
 
 
 def guard(call: Call[ListGroupsRequest], cluster: Cluster, handle: Handler) -> Outcome:

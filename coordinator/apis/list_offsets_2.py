@@ -74,7 +74,7 @@ def handle(call: Call[ListOffsetsRequest], cluster: Cluster) -> ListOffsetsRespo
                 )
             )
         topics.append(_Topic(name=topic.name, partitions=partitions))
-    return ListOffsetsResponse(version=call.version, throttle_time_ms=0, topics=topics)
+    return ListOffsetsResponse(topics=topics)
 
 
 def _looked_up(

@@ -12,9 +12,7 @@ from loadwise.protocol.kafka_messages import ListPartitionReassignmentsRequest, 
 
 def handle(call: Call[ListPartitionReassignmentsRequest], _: Cluster) -> ListPartitionReassignmentsResponse:
     """Return an empty list."""
-    return ListPartitionReassignmentsResponse(
-        version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, topics=[]
-    )
+    return ListPartitionReassignmentsResponse(error_code=ErrorCode.NONE, error_message=None, topics=[])
 
 
 guard = of_cluster(Operation.DESCRIBE)

@@ -52,7 +52,7 @@ def handle(call: Call[MetadataRequest], cluster: Cluster) -> EncodedBody | Metad
     if encoded is None:
         response = _response(call, cluster, wanted)
         flexible = call.version in MetadataResponse.schema.flexible
-        encoded = EncodedBody(encode_body(response), flexible)
+        encoded = EncodedBody(encode_body(response, call.version), flexible)
         kept_bytes = sum(len(each.data) for each in encoded_bodies.values())
         if len(encoded_bodies) >= _MAX_KEPT or kept_bytes + len(encoded.data) > _MAX_KEPT_BYTES:
             encoded_bodies.clear()
@@ -112,8 +112,6 @@ def _response(call: Call[MetadataRequest], cluster: Cluster, wanted: Wanted) -> 
                 topic.topic_authorized_operations = access.operations(ResourceType.TOPIC, topic.name)
     row = MetadataResponse.MetadataResponseBroker
     return MetadataResponse(
-        version=call.version,
-        throttle_time_ms=0,
         brokers=[
             row(node_id=node.id, host=node.host, port=node.port, rack=node.rack) for node in cluster.brokers.running
         ],

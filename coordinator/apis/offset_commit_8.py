@@ -89,7 +89,7 @@ def _respond(
             for each, error in zip(topic.partitions, row, strict=True)
         ]
         topics.append(_Topic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
-    return OffsetCommitResponse(version=call.version, throttle_time_ms=0, topics=topics)
+    return OffsetCommitResponse(topics=topics)
 
 
 def _name(call: Call[OffsetCommitRequest], cluster: Cluster, topic: _Asked) -> str | None:

@@ -38,11 +38,11 @@ def handle(call: Call[OffsetDeleteRequest], cluster: Cluster) -> OffsetDeleteRes
             row = _Topic.OffsetDeleteResponsePartition
             partitions.append(row(partition_index=each.partition_index, error_code=outcome))
         topics.append(_Topic(name=topic.name, partitions=partitions))
-    return OffsetDeleteResponse(version=call.version, error_code=ErrorCode.NONE, throttle_time_ms=0, topics=topics)
+    return OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=topics)
 
 
 def _refused(call: Call[OffsetDeleteRequest], error: ErrorCode) -> OffsetDeleteResponse:
-    return OffsetDeleteResponse(version=call.version, error_code=error, throttle_time_ms=0, topics=[])
+    return OffsetDeleteResponse(error_code=error, topics=[])
 
 
 guard = per_item(topics(Operation.READ), Need(Operation.DELETE, ResourceType.GROUP, "group_id"))

@@ -56,8 +56,8 @@ def handle(call: Call[OffsetFetchRequest], cluster: Cluster) -> OffsetFetchRespo
         if not cluster.coordinates(call, body.group_id):
             return _refused(call, ErrorCode.NOT_COORDINATOR)
         topics = _of_one_group(call, cluster)
-        return OffsetFetchResponse(version=call.version, throttle_time_ms=0, topics=topics, error_code=ErrorCode.NONE)
-    return OffsetFetchResponse(version=call.version, throttle_time_ms=0, groups=_answered_groups(call, cluster))
+        return OffsetFetchResponse(topics=topics, error_code=ErrorCode.NONE)
+    return OffsetFetchResponse(groups=_answered_groups(call, cluster))
 
 
 def _answered_groups(call: Call[OffsetFetchRequest], cluster: Cluster) -> list[_Group]:
@@ -103,7 +103,7 @@ def _refused(call: Call[OffsetFetchRequest], error: ErrorCode) -> OffsetFetchRes
             )
             for topic in call.body.topics or ()
         ]
-    return OffsetFetchResponse(version=call.version, throttle_time_ms=0, topics=topics, error_code=error)
+    return OffsetFetchResponse(topics=topics, error_code=error)
 
 
 def _of_one_group(call: Call[OffsetFetchRequest], cluster: Cluster) -> list[_Topic]:

@@ -36,7 +36,7 @@ def handle(call: Call[OffsetForLeaderEpochRequest], cluster: Cluster) -> OffsetF
                 )
             )
         topics.append(_Topic(topic=topic.topic, partitions=partitions))
-    return OffsetForLeaderEpochResponse(version=call.version, throttle_time_ms=0, topics=topics)
+    return OffsetForLeaderEpochResponse(topics=topics)
 
 
 def guard(call: Call[OffsetForLeaderEpochRequest], cluster: Cluster, handle: Handler) -> Outcome:

@@ -76,7 +76,7 @@ def handle(call: Call[ProduceRequest], cluster: Cluster) -> ProduceResponse | No
     if body.acks == 0:
         return HangUp(f"{failures} partitions of a Produce with acks=0 failed") if failures else NoAnswer()
     endpoints = node_endpoints(ProduceResponse.NodeEndpoint, cluster, moved) if call.version >= _NEW_LEADERS else []
-    return ProduceResponse(version=call.version, responses=responses, throttle_time_ms=0, node_endpoints=endpoints)
+    return ProduceResponse(responses=responses, node_endpoints=endpoints)
 
 
 def _batches(body: ProduceRequest) -> Iterator[bytes]:

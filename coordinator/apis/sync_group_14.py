@@ -36,8 +36,6 @@ def handle(call: Call[SyncGroupRequest], cluster: Cluster) -> SyncGroupResponse 
 
 def _respond(call: Call[SyncGroupRequest], reply: SyncReply) -> SyncGroupResponse:
     return SyncGroupResponse(
-        version=call.version,
-        throttle_time_ms=0,
         error_code=reply.error,
         protocol_type=reply.protocol_type,
         protocol_name=reply.protocol_name,

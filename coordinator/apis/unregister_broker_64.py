@@ -16,7 +16,7 @@ def handle(call: Call[UnregisterBrokerRequest], cluster: Cluster) -> UnregisterB
     error, message = ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {number} is not currently registered"
     if any(node.id == number for node in cluster.brokers.nodes):
         error, message = ErrorCode.INVALID_REQUEST, f"Broker {number} stays registered: this cluster keeps its brokers"
-    return UnregisterBrokerResponse(version=call.version, throttle_time_ms=0, error_code=error, error_message=message)
+    return UnregisterBrokerResponse(error_code=error, error_message=message)
 
 
 guard = of_cluster(Operation.ALTER)

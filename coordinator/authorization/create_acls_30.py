@@ -36,10 +36,8 @@ def handle(call: Call[CreateAclsRequest], cluster: Cluster) -> CreateAclsRespons
         return HangUp("a CreateAcls contains the number of UNKNOWN")
     if any(_is_for_filters(acl) for acl in acls):
         refused = _Result(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, error_message=None)
-        return CreateAclsResponse(version=call.version, throttle_time_ms=0, results=[refused for _ in acls])
-    return CreateAclsResponse(
-        version=call.version, throttle_time_ms=0, results=[_created(cluster, acl) for acl in acls]
-    )
+        return CreateAclsResponse(results=[refused for _ in acls])
+    return CreateAclsResponse(results=[_created(cluster, acl) for acl in acls])
 
 
 def _numbers(creation: CreateAclsRequest.AclCreation) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ def handle(call: Call[DeleteAclsRequest], cluster: Cluster) -> DeleteAclsRespons
     authorizer = ClusterAcls.of(cluster).authorizer
     if authorizer is None:
         refused = _Result(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, matching_acls=[])
-        return DeleteAclsResponse(version=call.version, throttle_time_ms=0, filter_results=[refused for _ in wanted])
+        return DeleteAclsResponse(filter_results=[refused for _ in wanted])
     problems = [each.problem() for each in wanted]
     found = [authorizer.matching(each) if each.problem() is None else [] for each in wanted]
     for acl in dict.fromkeys(acl for acls in found for acl in acls):
@@ -51,7 +51,7 @@ def handle(call: Call[DeleteAclsRequest], cluster: Cluster) -> DeleteAclsRespons
         )
         for acls, problem in zip(found, problems, strict=True)
     ]
-    return DeleteAclsResponse(version=call.version, throttle_time_ms=0, filter_results=results)
+    return DeleteAclsResponse(filter_results=results)
 
 
 guard = of_cluster(Operation.ALTER)

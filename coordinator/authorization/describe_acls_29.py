@@ -26,8 +26,6 @@ def handle(call: Call[DescribeAclsRequest], cluster: Cluster) -> DescribeAclsRes
     authorizer = ClusterAcls.of(cluster).authorizer
     if authorizer is None:
         return DescribeAclsResponse(
-            version=call.version,
-            throttle_time_ms=0,
             error_code=ErrorCode.SECURITY_DISABLED,
             error_message=_NO_AUTHORIZER,
             resources=[],
@@ -49,9 +47,7 @@ def handle(call: Call[DescribeAclsRequest], cluster: Cluster) -> DescribeAclsRes
         )
         for (resource_type, name, pattern_type), acls in by_pattern.items()
     ]
-    return DescribeAclsResponse(
-        version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, resources=resources
-    )
+    return DescribeAclsResponse(error_code=ErrorCode.NONE, error_message=None, resources=resources)
 
 
 guard = of_cluster(Operation.DESCRIBE)

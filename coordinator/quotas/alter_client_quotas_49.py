@@ -37,7 +37,7 @@ def handle(call: Call[AlterClientQuotasRequest], cluster: Cluster) -> AlterClien
                 entity=[_Entry.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
             )
         )
-    return AlterClientQuotasResponse(version=call.version, throttle_time_ms=0, entries=entries)
+    return AlterClientQuotasResponse(entries=entries)
 
 
 guard = of_cluster(Operation.ALTER_CONFIGS)

@@ -26,9 +26,7 @@ def handle(call: Call[DescribeClientQuotasRequest], cluster: Cluster) -> Describ
     except BadConfigError as problem:
         is_unknown = isinstance(problem, UnknownEntityError)
         error = ErrorCode.UNSUPPORTED_VERSION if is_unknown else ErrorCode.INVALID_REQUEST
-        return DescribeClientQuotasResponse(
-            version=call.version, throttle_time_ms=0, error_code=error, error_message=str(problem), entries=None
-        )
+        return DescribeClientQuotasResponse(error_code=error, error_message=str(problem), entries=None)
     entries = [
         _Entry(
             entity=[_Entry.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
@@ -36,9 +34,7 @@ def handle(call: Call[DescribeClientQuotasRequest], cluster: Cluster) -> Describ
         )
         for entity, quotas in ClusterQuotas.of(cluster).quotas.matching(wanted, strict=call.body.strict)
     ]
-    return DescribeClientQuotasResponse(
-        version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, entries=entries
-    )
+    return DescribeClientQuotasResponse(error_code=ErrorCode.NONE, error_message=None, entries=entries)
 
 
 guard = of_cluster(Operation.DESCRIBE_CONFIGS)

@@ -47,7 +47,7 @@ def handle(call: Call[AlterUserScramCredentialsRequest], cluster: Cluster) -> Al
     results += [
         _Result(user=name, error_code=error, error_message=message) for name, (error, message) in refused.items()
     ]
-    return AlterUserScramCredentialsResponse(version=call.version, throttle_time_ms=0, results=results)
+    return AlterUserScramCredentialsResponse(results=results)
 
 
 def _problem(cluster: Cluster, change: _Asked) -> tuple[ErrorCode, str] | None:

@@ -20,9 +20,7 @@ def handle(call: Call[DescribeUserScramCredentialsRequest], cluster: Cluster) ->
     """Describe the named users, or all."""
     named = Counter(each.name for each in call.body.users or ())
     results = [_result(cluster, name, named[name]) for name in named or ClusterLogins.of(cluster).users.scram_names]
-    return DescribeUserScramCredentialsResponse(
-        version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, results=results
-    )
+    return DescribeUserScramCredentialsResponse(error_code=ErrorCode.NONE, error_message=None, results=results)
 
 
 def _result(cluster: Cluster, name: str, times: int) -> _Result:

@@ -20,22 +20,17 @@ def handle(call: Call[SaslAuthenticateRequest], cluster: Cluster) -> SaslAuthent
     login = login_of(call)
     if login is None or login.stage is Stage.DONE:
         message = "SaslAuthenticate request received after successful authentication"
-        return SaslAuthenticateResponse(
-            version=call.version, error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=message, auth_bytes=b""
-        )
+        return SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=message, auth_bytes=b"")
     try:
         answer = login.evaluate(call.body.auth_bytes, cluster.now_ms)
     except UnansweredLoginError as problem:
         return HangUp(str(problem))
     except LoginRefusedError as problem:
         error = ErrorCode.SASL_AUTHENTICATION_FAILED
-        refused = SaslAuthenticateResponse(
-            version=call.version, error_code=error, error_message=str(problem), auth_bytes=b""
-        )
+        refused = SaslAuthenticateResponse(error_code=error, error_message=str(problem), auth_bytes=b"")
         return LastAnswer(refused, str(problem))
     lifetime_ms = login.session_lifetime_ms(cluster.now_ms)
     return SaslAuthenticateResponse(
-        version=call.version,
         error_code=ErrorCode.NONE,
         error_message="",
         auth_bytes=answer,

@@ -19,18 +19,16 @@ def handle(call: Call[SaslHandshakeRequest], cluster: Cluster) -> SaslHandshakeR
     """Start a login; an unsupported mechanism gets the list of mechanisms, then the connection closes."""
     login = login_of(call)
     if login is None or not login.may_begin(cluster.now_ms):
-        return SaslHandshakeResponse(version=call.version, error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[])
+        return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[])
     mechanisms = list(login.mechanisms)
     try:
         login.choose(call.body.mechanism, call.version, cluster.now_ms)
     except UnansweredLoginError as problem:
         return HangUp(str(problem))
     except LoginRefusedError as problem:
-        refused = SaslHandshakeResponse(
-            version=call.version, error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=mechanisms
-        )
+        refused = SaslHandshakeResponse(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=mechanisms)
         return LastAnswer(refused, str(problem))
-    return SaslHandshakeResponse(version=call.version, error_code=ErrorCode.NONE, mechanisms=mechanisms)
+    return SaslHandshakeResponse(error_code=ErrorCode.NONE, mechanisms=mechanisms)
 
 
 guard = open_to_all

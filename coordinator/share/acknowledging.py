@@ -43,11 +43,9 @@ def request_problem(call: _Call) -> str | None:
     return None
 
 
-def refused(response: type[_Response], call: _Call, error: ErrorCode, message: str | None) -> _Response:
+def refused(response: type[_Response], error: ErrorCode, message: str | None) -> _Response:
     """Return the response to a request that had no effect."""
     return response(
-        version=call.version,
-        throttle_time_ms=0,
         error_code=error,
         error_message=message,
         acquisition_lock_timeout_ms=0,

@@ -27,9 +27,7 @@ def handle(call: Call[AlterShareGroupOffsetsRequest], cluster: Cluster) -> Alter
             error = ErrorCode.NONE
             ShareGroups.of(cluster).shares.make_group(group_id, cluster.now_ms)
     if error is not ErrorCode.NONE:
-        return AlterShareGroupOffsetsResponse(
-            version=call.version, throttle_time_ms=0, error_code=error, error_message=message, responses=[]
-        )
+        return AlterShareGroupOffsetsResponse(error_code=error, error_message=message, responses=[])
     access = Access(call, cluster)
     topics = []
     for asked in call.body.topics:
@@ -48,9 +46,7 @@ def handle(call: Call[AlterShareGroupOffsetsRequest], cluster: Cluster) -> Alter
             rows.append(_Partition(partition_index=each.partition_index, error_code=outcome, error_message=problem))
         topic_id = None if topic is None else topic.id
         topics.append(_Topic(topic_name=asked.topic_name, topic_id=topic_id, partitions=rows))
-    return AlterShareGroupOffsetsResponse(
-        version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, responses=topics
-    )
+    return AlterShareGroupOffsetsResponse(error_code=ErrorCode.NONE, error_message=None, responses=topics)
 
 
 guard = OF_GROUP_MEMBERS

@@ -21,9 +21,7 @@ def handle(call: Call[DeleteShareGroupOffsetsRequest], cluster: Cluster) -> Dele
     """Delete each topic's state separately; the group then starts as if it had never read it."""
     error, message = refusal(call, cluster)
     if error is not ErrorCode.NONE:
-        return DeleteShareGroupOffsetsResponse(
-            version=call.version, throttle_time_ms=0, error_code=error, error_message=message, responses=[]
-        )
+        return DeleteShareGroupOffsetsResponse(error_code=error, error_message=message, responses=[])
     access = Access(call, cluster)
     topics = []
     for asked in call.body.topics:
@@ -44,9 +42,7 @@ def handle(call: Call[DeleteShareGroupOffsetsRequest], cluster: Cluster) -> Dele
                 error_message=problem,
             )
         )
-    return DeleteShareGroupOffsetsResponse(
-        version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, responses=topics
-    )
+    return DeleteShareGroupOffsetsResponse(error_code=ErrorCode.NONE, error_message=None, responses=topics)
 
 
 guard = needs(Need(Operation.DELETE, ResourceType.GROUP, "group_id"))

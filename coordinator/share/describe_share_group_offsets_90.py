@@ -47,7 +47,7 @@ def handle(call: Call[DescribeShareGroupOffsetsRequest], cluster: Cluster) -> De
             rows.append(
                 _Group(group_id=asked.group_id, topics=[], error_code=ErrorCode.INVALID_REQUEST, error_message=message)
             )
-    return DescribeShareGroupOffsetsResponse(version=call.version, throttle_time_ms=0, groups=rows)
+    return DescribeShareGroupOffsetsResponse(groups=rows)
 
 
 def _describe(call: Call[DescribeShareGroupOffsetsRequest], cluster: Cluster, asked: _Asked) -> _Group:

@@ -25,7 +25,7 @@ def handle(call: Call[ShareAcknowledgeRequest], cluster: Cluster) -> ShareAcknow
     """Apply each partition's acknowledgements; the end of a session releases the other records."""
     problem = request_problem(call)
     if problem is not None:
-        return refused(ShareAcknowledgeResponse, call, ErrorCode.INVALID_REQUEST, problem)
+        return refused(ShareAcknowledgeResponse, ErrorCode.INVALID_REQUEST, problem)
     key, epoch = session_key(call), call.body.share_session_epoch
     sessions = ShareGroups.of(cluster).shares.sessions
     if epoch == INITIAL_EPOCH:
@@ -35,7 +35,7 @@ def handle(call: Call[ShareAcknowledgeRequest], cluster: Cluster) -> ShareAcknow
     else:
         error = sessions.go_on(key, epoch)
     if error is not ErrorCode.NONE:
-        return refused(ShareAcknowledgeResponse, call, error, None)
+        return refused(ShareAcknowledgeResponse, error, None)
     rows: dict[UUID, list[_Partition]] = {}
     moved = []
     for where, batches in told(call).items():
@@ -55,8 +55,6 @@ def handle(call: Call[ShareAcknowledgeRequest], cluster: Cluster) -> ShareAcknow
     if epoch == FINAL_EPOCH:
         ShareGroups.of(cluster).shares.end_session(key)
     return ShareAcknowledgeResponse(
-        version=call.version,
-        throttle_time_ms=0,
         error_code=ErrorCode.NONE,
         error_message=None,
         acquisition_lock_timeout_ms=ShareGroups.of(cluster).limits(key.group_id).record_lock_duration_ms,

@@ -59,11 +59,11 @@ def handle(call: Call[ShareFetchRequest], cluster: Cluster) -> ShareFetchRespons
     body = call.body
     problem = _problem(call)
     if problem is not None:
-        return refused(ShareFetchResponse, call, ErrorCode.INVALID_REQUEST, problem)
+        return refused(ShareFetchResponse, ErrorCode.INVALID_REQUEST, problem)
     acknowledgements = told(call)
     error = _go_on(call, cluster, has_acknowledgements=bool(acknowledgements))
     if error is not ErrorCode.NONE:
-        return refused(ShareFetchResponse, call, error, None)
+        return refused(ShareFetchResponse, error, None)
     answers = _Answers(
         {where: acknowledge(call, cluster, where, batches) for where, batches in acknowledgements.items()}
     )
@@ -224,8 +224,6 @@ def _response(
         )
         topics.setdefault(where[0], []).append(row)
     return ShareFetchResponse(
-        version=call.version,
-        throttle_time_ms=0,
         error_code=ErrorCode.NONE,
         error_message=None,
         acquisition_lock_timeout_ms=ShareGroups.of(cluster).limits(session_key(call).group_id).record_lock_duration_ms,

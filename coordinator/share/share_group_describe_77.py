@@ -21,7 +21,7 @@ def handle(call: Call[ShareGroupDescribeRequest], cluster: Cluster) -> ShareGrou
     """Describe each group separately; one of another kind is not found."""
     find = ShareGroups.of(cluster).shares.group
     groups = described_with_rights(call, cluster, _Group, kind="share", find=find, describe=_describe, topics=_topics)
-    return ShareGroupDescribeResponse(version=call.version, throttle_time_ms=0, groups=groups)
+    return ShareGroupDescribeResponse(groups=groups)
 
 
 def _describe(cluster: Cluster, group: ShareGroup) -> _Group:

@@ -49,8 +49,6 @@ def _response(call: Call[ShareGroupHeartbeatRequest], reply: ShareHeartbeatReply
         topics = [row(topic_id=topic_id, partitions=sorted(numbers)) for topic_id, numbers in reply.assigned.items()]
         assignment = _Assignment(topic_partitions=topics)
     return ShareGroupHeartbeatResponse(
-        version=call.version,
-        throttle_time_ms=0,
         error_code=reply.error,
         error_message=reply.message,
         member_id=reply.member_id,

@@ -34,7 +34,7 @@ def handle(call: Call[StreamsGroupDescribeRequest], cluster: Cluster) -> Streams
     groups = described_with_rights(
         call, cluster, _Group, kind="streams", find=find, describe=_describe, topics=_topics, hidden=_HIDDEN
     )
-    return StreamsGroupDescribeResponse(version=call.version, throttle_time_ms=0, groups=groups)
+    return StreamsGroupDescribeResponse(groups=groups)
 
 
 def _describe(_cluster: Cluster, group: StreamsGroup) -> _Group:

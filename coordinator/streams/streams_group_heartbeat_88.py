@@ -212,8 +212,6 @@ def _respond(cluster: Cluster, call: Call[StreamsGroupHeartbeatRequest], reply: 
     roles = (None, None, None) if reply.assigned is None else tuple(map(_task_rows, reply.assigned))
     active, standby, warmup = roles
     return StreamsGroupHeartbeatResponse(
-        version=call.version,
-        throttle_time_ms=0,
         error_code=ErrorCode.NONE,
         error_message=None,
         member_id=reply.member_id,
@@ -229,9 +227,7 @@ def _respond(cluster: Cluster, call: Call[StreamsGroupHeartbeatRequest], reply: 
 
 
 def _refused(call: Call[StreamsGroupHeartbeatRequest], error: ErrorCode, message: str | None) -> _Response:
-    return StreamsGroupHeartbeatResponse(
-        version=call.version, throttle_time_ms=0, error_code=error, error_message=message, member_id="", status=[]
-    )
+    return StreamsGroupHeartbeatResponse(error_code=error, error_message=message, member_id="", status=[])
 
 
 def _task_rows(tasks: Iterable[Task]) -> list[_Response.TaskIds]:
@@ -270,7 +266,7 @@ def _make(
     rows = [_creation(topic) for topic in topics if topic.name not in failed]
     if rows:
         api = Api.of("CreateTopics")
-        body = _CreateTopics(version=api.max_version, topics=rows, timeout_ms=0, validate_only=False)
+        body = _CreateTopics(topics=rows, timeout_ms=0, validate_only=False)
         request = call.request._replace(api=api, version=api.max_version, body=body)
         creation: Call = call._replace(request=request)
         for topic in create_topics.handle(creation, cluster).topics:

@@ -32,7 +32,7 @@ def handle(call: Call[AddOffsetsToTxnRequest], cluster: Cluster) -> AddOffsetsTo
         error = ErrorCode.NOT_COORDINATOR
     if error is ErrorCode.PRODUCER_FENCED and call.version < _FENCED:
         error = ErrorCode.INVALID_PRODUCER_EPOCH
-    return AddOffsetsToTxnResponse(version=call.version, throttle_time_ms=0, error_code=error)
+    return AddOffsetsToTxnResponse(error_code=error)
 
 
 guard = needs(

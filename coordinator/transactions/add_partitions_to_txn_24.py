@@ -36,9 +36,7 @@ def handle(call: Call[AddPartitionsToTxnRequest], cluster: Cluster) -> AddPartit
             producer = ProducerAt(each.producer_id, each.producer_epoch)
             errors = _errors(call, cluster, each.transactional_id, producer, each.topics, verify_only=each.verify_only)
             results.append(_Result(transactional_id=each.transactional_id, topic_results=_rows(each.topics, errors)))
-        return AddPartitionsToTxnResponse(
-            version=call.version, throttle_time_ms=0, error_code=ErrorCode.NONE, results_by_transaction=results
-        )
+        return AddPartitionsToTxnResponse(error_code=ErrorCode.NONE, results_by_transaction=results)
     producer = ProducerAt(body.v3_and_below_producer_id, body.v3_and_below_producer_epoch)
     topics = body.v3_and_below_topics
     access = Access(call, cluster)
@@ -48,9 +46,7 @@ def handle(call: Call[AddPartitionsToTxnRequest], cluster: Cluster) -> AddPartit
         if topic.name in INTERNAL_TOPICS or not access.may(Operation.WRITE, ResourceType.TOPIC, topic.name)
     }
     errors = _errors(call, cluster, body.v3_and_below_transactional_id, producer, topics, forbidden=forbidden)
-    return AddPartitionsToTxnResponse(
-        version=call.version, throttle_time_ms=0, results_by_topic_v3_and_below=_rows(topics, errors)
-    )
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_rows(topics, errors))
 
 
 def _errors(

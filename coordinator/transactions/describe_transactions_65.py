@@ -16,7 +16,7 @@ _State = DescribeTransactionsResponse.TransactionState
 def handle(call: Call[DescribeTransactionsRequest], cluster: Cluster) -> DescribeTransactionsResponse:
     """Describe each id separately, and repeated ones once, so that a small request is cheap."""
     states = [_described(call, cluster, each) for each in dict.fromkeys(call.body.transactional_ids)]
-    return DescribeTransactionsResponse(version=call.version, throttle_time_ms=0, transaction_states=states)
+    return DescribeTransactionsResponse(transaction_states=states)
 
 
 def _described(call: Call[DescribeTransactionsRequest], cluster: Cluster, transactional_id: str) -> _State:

@@ -38,9 +38,7 @@ def handle(call: Call[EndTxnRequest], cluster: Cluster) -> EndTxnResponse:
     if error is ErrorCode.PRODUCER_FENCED and call.version < _FENCED:
         error = ErrorCode.INVALID_PRODUCER_EPOCH
     producer_id, epoch = outcome.producer
-    return EndTxnResponse(
-        version=call.version, throttle_time_ms=0, error_code=error, producer_id=producer_id, producer_epoch=epoch
-    )
+    return EndTxnResponse(error_code=error, producer_id=producer_id, producer_epoch=epoch)
 
 
 guard = needs(Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id"))

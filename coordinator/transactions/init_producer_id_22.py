@@ -38,9 +38,7 @@ def handle(call: Call[InitProducerIdRequest], cluster: Cluster) -> InitProducerI
     if error is ErrorCode.PRODUCER_FENCED and call.version < _FENCED:
         error = ErrorCode.INVALID_PRODUCER_EPOCH
     producer_id, epoch = outcome.producer
-    return InitProducerIdResponse(
-        version=call.version, throttle_time_ms=0, error_code=error, producer_id=producer_id, producer_epoch=epoch
-    )
+    return InitProducerIdResponse(error_code=error, producer_id=producer_id, producer_epoch=epoch)
 
 
 def _initialized(call: Call[InitProducerIdRequest], cluster: Cluster, transactional_id: str) -> Outcome:

@@ -48,8 +48,6 @@ def handle(call: Call[ListTransactionsRequest], cluster: Cluster) -> ListTransac
         for each in found
     ]
     return ListTransactionsResponse(
-        version=call.version,
-        throttle_time_ms=0,
         error_code=error,
         unknown_state_filters=unknown,
         transaction_states=states,

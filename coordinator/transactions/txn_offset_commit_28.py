@@ -76,7 +76,7 @@ def _response(call: Call[TxnOffsetCommitRequest], errors: Mapping[Partition, Err
         )
         for topic in call.body.topics
     ]
-    return TxnOffsetCommitResponse(version=call.version, throttle_time_ms=0, topics=topics)
+    return TxnOffsetCommitResponse(topics=topics)
 
 
 def _error(call: Call[TxnOffsetCommitRequest], cluster: Cluster) -> ErrorCode:

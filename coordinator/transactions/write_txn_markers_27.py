@@ -38,7 +38,7 @@ def handle(call: Call[WriteTxnMarkersRequest], cluster: Cluster) -> WriteTxnMark
             for topic in marker.topics
         ]
         markers.append(_Marker(producer_id=marker.producer_id, topics=topics))
-    return WriteTxnMarkersResponse(version=call.version, markers=markers)
+    return WriteTxnMarkersResponse(markers=markers)
 
 
 def _written(

@@ -161,7 +161,7 @@ def test_a_row_in_several_slices_has_the_error_of_any(errors: tuple[int, ...]) -
     for number, error in enumerate(errors):
         configs = [result.DescribeConfigsResourceResult(name=f"n{number}", value="", config_source=1, synonyms=[])]
         row = result(error_code=error, error_message="", resource_type=2, resource_name="t", configs=configs)
-        joiner.add(DescribeConfigsResponse(version=1, throttle_time_ms=0, results=[row]), (0,))
+        joiner.add(DescribeConfigsResponse(results=[row]), (0,))
     rows_bytes, (_, pieces) = joiner.size_bytes, joiner.finish()
     whole = b"".join(pieces)
     assert rows_bytes == len(whole) - 20, "of the message 8 bytes are no rows, of the row 12 are beside the list"
@@ -176,7 +176,7 @@ def test_of_what_is_beside_the_rows_each_element_stays_once() -> None:
     for number, known in enumerate([(), (1, 2), (2, 3), ()]):
         brokers = [broker(node_id=node, host="h", port=1) for node in known]
         topics = [topic(name=f"t{number}", partitions=[])]
-        joiner.add(MetadataResponse(version=9, cluster_id="c", brokers=brokers, topics=topics), ())
+        joiner.add(MetadataResponse(cluster_id="c", brokers=brokers, topics=topics), ())
     read = client("MetadataResponse").decode(b"".join(joiner.finish()[1]), version=9)
     assert [each.node_id for each in read.brokers] == [1, 2, 3]
     assert [each.name for each in read.topics] == ["t0", "t1", "t2", "t3"]

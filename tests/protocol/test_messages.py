@@ -86,14 +86,13 @@ def test_a_response_reads_as_the_client_reads_it_whole_or_from_a_kept_body(versi
 
     def response() -> Any:
         return ours.MetadataResponse(
-            version=version,
             brokers=[],
             cluster_id="c",
             topics=[topic(error_code=0, name="t", is_internal=False, partitions=[partition])],
         )
 
-    whole = bytes(encode_response(response(), 42))
-    kept = frame_body(encode_body(response()), 42, flexible=version in ours.MetadataResponse.schema.flexible)
+    whole = bytes(encode_response(response(), version, 42))
+    kept = frame_body(encode_body(response(), version), 42, flexible=version in ours.MetadataResponse.schema.flexible)
     assert kept == whole
     assert struct.unpack_from(">i", whole)[0] == len(whole) - 4
     read = MetadataResponse.decode(whole[4:], version=version, header=True)
@@ -102,7 +101,7 @@ def test_a_response_reads_as_the_client_reads_it_whole_or_from_a_kept_body(versi
 
 
 def test_the_header_of_api_versions_has_no_tagged_fields_ever() -> None:
-    whole = bytes(encode_response(ours.ApiVersionsResponse(version=3, error_code=0, api_keys=[]), 42))
+    whole = bytes(encode_response(ours.ApiVersionsResponse(error_code=0, api_keys=[]), 3, 42))
     assert whole[4:] == struct.pack(">i", 42) + struct.pack(">h", 0) + b"\x01" + struct.pack(">i", 0) + b"\x00"
 
 

@@ -86,8 +86,6 @@ def test_an_answer_reads_as_a_client_reads_it() -> None:
         standby_partitions=[],
     )
     answer = light(
-        version=0,
-        throttle_time_ms=0,
         error_code=0,
         member_id="m",
         member_epoch=2,
@@ -101,7 +99,7 @@ def test_an_answer_reads_as_a_client_reads_it() -> None:
         endpoint_information_epoch=4,
         partitions_by_user_endpoint=[endpoints],
     )
-    found = StreamsGroupHeartbeatResponse.decode(bytes(encode_response(answer, 7))[4:], version=0, header=True)
+    found = StreamsGroupHeartbeatResponse.decode(bytes(encode_response(answer, 0, 7))[4:], version=0, header=True)
     assert (found.member_epoch, found.acceptable_recovery_lag, found.endpoint_information_epoch) == (2, 10_000, 4)
     assert [(each.status_code, each.status_detail) for each in found.status] == [(1, "in is missing")]
     assert [(each.subtopology_id, each.partitions) for each in found.active_tasks] == [("0", [1])]
@@ -124,6 +122,6 @@ def test_groups_are_asked_for_and_described() -> None:
         members=[],
         authorized_operations={3},
     )
-    whole = bytes(encode_response(light(version=0, throttle_time_ms=0, groups=[group]), 7))
+    whole = bytes(encode_response(light(groups=[group]), 0, 7))
     (found,) = StreamsGroupDescribeResponse.decode(whole[4:], version=0, header=True).groups
     assert (found.error_code, found.topology, found.members, found.authorized_operations) == (69, None, [], {3})

@@ -49,7 +49,7 @@ def test_every_api_and_version_that_is_served_has_its_vector() -> None:
 def test_a_refusal_is_the_one_of_apache_kafka(vector: dict[str, Any]) -> None:
     call = Call(1, decode_request(bytes.fromhex(vector["request"]), APIS), "/127.0.0.1")
     response = client_message(call.request.api.response.__name__)
-    ours = encode_body(refusal(call, ErrorCode.REBALANCE_IN_PROGRESS))
+    ours = encode_body(refusal(call, ErrorCode.REBALANCE_IN_PROGRESS), call.version)
     theirs = bytes.fromhex(vector["response"])
     if vector["api"] == "ApiVersions":  # kafka-python reads every refusal of it as v0
         assert ours == theirs

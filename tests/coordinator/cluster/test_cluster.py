@@ -141,7 +141,7 @@ class Wire:
         version = request.API_VERSION
         (answer,) = self.send(request, node_id)
         assert not hasattr(answer.response, "data"), "Metadata is asked with `metadata`"
-        frame = bytes(encode_response(answer.response, 7))
+        frame = bytes(encode_response(answer.response, answer.call.version, 7))
         return client_message(answer.call.request.api.response.__name__).decode(frame[4:], version=version, header=True)
 
     def metadata(self) -> Any:

@@ -150,7 +150,7 @@ class ClusterWalk(RuleBasedStateMachine):
         if isinstance(answer.response, EncodedBody):
             data = frame_body(answer.response.data, 7, flexible=answer.response.flexible)
         else:
-            data = bytes(encode_response(answer.response, 7))
+            data = bytes(encode_response(answer.response, answer.call.version, 7))
         return client_message(answer.call.request.api.response.__name__).decode(data[4:], version=version, header=True)
 
     def deliver(self, answers: list[Answer]) -> None:

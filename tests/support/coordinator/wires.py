@@ -47,7 +47,7 @@ class Wire:
         if isinstance(answer.response, EncodedBody):
             frame = frame_body(answer.response.data, 7, flexible=answer.response.flexible)
         else:
-            frame = bytes(encode_response(answer.response, 7))
+            frame = bytes(encode_response(answer.response, answer.call.version, 7))
         return client_message(answer.call.request.api.response.__name__).decode(frame[4:], version=version, header=True)
 
 
