@@ -42,8 +42,6 @@ from loadwise.installation import is_installed, pip_install
 if not is_installed("crc32c"):  # asked here, so that one place names what is missing
     raise MissingLibraryError(f"the coordinator needs libraries that are not installed: {pip_install('coordinator')}")
 
-from loadwise.coordinator.configs.share_limits import ShareGroupLimits
-from loadwise.coordinator.configs.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.coordinator_options import HttpOptions
 from loadwise.coordinator.embedded import Coordinator
 from loadwise.coordinator.faults.rules import Fault, Faults
@@ -61,6 +59,9 @@ if TYPE_CHECKING:
     from loadwise.coordinator.security.options import Security
     from loadwise.coordinator.security.tls import TlsFiles
     from loadwise.coordinator.security.tokens import OAuthToken
+    from loadwise.coordinator.share.limits import ShareGroupLimits
+    from loadwise.coordinator.streams.limits import StreamsGroupLimits
+    from loadwise.coordinator.transactions.limits import TransactionLimits
 
 _LATER = {
     "Acl": "loadwise.coordinator.authorization.acls",
@@ -69,7 +70,10 @@ _LATER = {
     "KafkaContainer": "loadwise.coordinator.kafka_container",
     "OAuthToken": "loadwise.coordinator.security.tokens",
     "Security": "loadwise.coordinator.security.options",
+    "ShareGroupLimits": "loadwise.coordinator.share.limits",
+    "StreamsGroupLimits": "loadwise.coordinator.streams.limits",
     "TlsFiles": "loadwise.coordinator.security.tls",
+    "TransactionLimits": "loadwise.coordinator.transactions.limits",
 }
 """The names whose modules are imported when they are needed."""
 
@@ -117,6 +121,7 @@ __all__ = [
     "StreamsGroupLimits",
     "ThreadedCoordinator",
     "TlsFiles",
+    "TransactionLimits",
     "WeakTokenError",
     "configured",
 ]

@@ -8,11 +8,13 @@ from uuid import UUID
 
 from loadwise.coordinator.calls import Answer, Call
 from loadwise.coordinator.cluster.log import PartitionLog
+from loadwise.coordinator.configs.definitions import Definition
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.kind import GroupKind
 from loadwise.coordinator.keeper import Place, Snapshot
 from loadwise.coordinator.logins import Login
 from loadwise.coordinator.refusal_shapes import Refused
+from loadwise.coordinator.setting import Setting
 from loadwise.protocol.batches import BatchHeader
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -28,6 +30,13 @@ class Feature:
 
     refusals: ClassVar[Mapping[str, Refused]] = {}
     """How requests of its APIs are refused as a whole, by Kafka's names."""
+
+    settings: ClassVar[Mapping[str, Setting]] = {}
+    """Its settings by Kafka's names."""
+    group_configs: ClassVar[Sequence[Definition]] = ()
+    """The configs that groups of its kind can have in place of the broker's."""
+    group_bounds: ClassVar[Mapping[str, int]] = {}
+    """Kafka's defaults of their largest values."""
 
     group_kind: GroupKind | None = None
     """The kind of group that it adds."""

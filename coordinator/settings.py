@@ -1,36 +1,34 @@
 """The broker's settings under their names in Kafka's server.properties.
 
-One table serves both directions. `configured` reads settings, and `described` returns the current values for
-DescribeConfigs. Mirrors Kafka's `GroupCoordinatorConfig` and `ServerLogConfigs`.
+One table serves both directions, and each feature has a part of it. `configured` reads settings, and `described`
+returns the current values for DescribeConfigs. Mirrors Kafka's `GroupCoordinatorConfig` and `ServerLogConfigs`.
 """
 
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from functools import cache
+from typing import Any, TypeVar
 
 from loadwise.coordinator.configs.broker_configs import broker_configs
-from loadwise.coordinator.configs.definitions import INT_MAX, LONG_MAX, ConfigType
-from loadwise.coordinator.configs.group_bounds import BOUNDS
+from loadwise.coordinator.configs.definitions import LONG_MAX, ConfigType
 from loadwise.coordinator.configs.security_configs import LISTENER
 from loadwise.coordinator.configs.security_configs import NAMES as SECURITY_CONFIGS
-from loadwise.coordinator.configs.share_limits import ShareGroupLimits
-from loadwise.coordinator.configs.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS
-from loadwise.coordinator.configs.transaction_limits import TransactionLimits
 from loadwise.coordinator.errors import BadAssignorError, BadSettingError
+from loadwise.coordinator.features import features
+from loadwise.coordinator.group_configs import bounds
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
+from loadwise.coordinator.setting import Setting, whole
 from loadwise.nearest import nearest
 
 log = logging.getLogger("loadwise.coordinator")
 
 _SHORT_MAX = 2**15 - 1
-_WHOLE = re.compile(r"[+-]?[0-9]+")
-"""What Java's ``parseInt`` accepts."""
+T = TypeVar("T")
 
 REBALANCE_PROTOCOLS = ("classic", "consumer", "streams")
 """The kinds of groups that can be switched off; share groups are always on."""
@@ -74,12 +72,8 @@ class BrokerSettings:
     """Settings of all groups of the classic protocol."""
     consumer_groups: ConsumerGroupLimits = field(default_factory=ConsumerGroupLimits)
     """Settings of all groups of the consumer protocol (KIP-848)."""
-    share_groups: ShareGroupLimits = field(default_factory=ShareGroupLimits)
-    """Settings of all share groups (KIP-932)."""
-    streams_groups: StreamsGroupLimits = field(default_factory=StreamsGroupLimits)
-    """Settings of all streams groups (KIP-1071)."""
-    transactions: TransactionLimits = field(default_factory=TransactionLimits)
-    """Settings of all transactions."""
+    limits: Sequence[object] = ()
+    """Settings of features: `ShareGroupLimits`, `StreamsGroupLimits`, `TransactionLimits`."""
     configs: Mapping[str, str] = field(default_factory=dict)
     """Everything that was set under Kafka's names; `configured` fills it.
 
@@ -87,51 +81,36 @@ class BrokerSettings:
     DescribeConfigs returns them.
     """
 
+    def limits_of(self, kind: type[T]) -> T:
+        """Return the limits of a feature by their class, or its defaults."""
+        return next((each for each in self.limits if isinstance(each, kind)), None) or kind()
 
-Part: TypeAlias = Literal["groups", "consumer_groups", "share_groups", "streams_groups", "transactions"]
-"""A part of `BrokerSettings`."""
+    def _part(self, part: str | type | None) -> Any:
+        if part is None:
+            return self
+        return getattr(self, part) if isinstance(part, str) else self.limits_of(part)
 
+    def value(self, setting: Setting) -> object:
+        """Return the value of a setting."""
+        return getattr(self._part(setting.part), setting.field)
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """The place of a setting in `BrokerSettings`, and its format."""
-
-    part: Part | None
-    """The part of `BrokerSettings` that contains it; None: `BrokerSettings` itself."""
-    field: str
-    type: ConfigType
-    read: Callable[[str], Any]
-    """Parses the text. Raises `ValueError` with the valid values."""
-
-    group_field: str | None = None
-    """The field of `GroupLimits` with the same default, as a topic's setting follows its broker's."""
-
-    def of(self, settings: BrokerSettings) -> object:
-        """Return its value in these settings."""
-        return getattr(settings if self.part is None else getattr(settings, self.part), self.field)
-
-    def put(self, settings: BrokerSettings, value: Any) -> BrokerSettings:
-        """Return the settings with this value replaced."""
-        change: dict[str, Any] = {self.field: value}
-        if self.part is not None:
-            change = {self.part: replace(getattr(settings, self.part), **change)}
-        if self.group_field is not None:
-            change["groups"] = replace(settings.groups, **{self.group_field: value})
-        return replace(settings, **change)
-
-
-def _whole(part: Part | None, field: str, least: int, most: int = INT_MAX) -> Setting:
-    def read(text: str) -> int:
-        # Not int() alone, because it accepts "1_000" and digits outside ASCII.
-        if not (_WHOLE.fullmatch(text) and least <= int(text) <= most):
-            raise ValueError(f"a whole number from {least} to {most}")
-        return int(text)
-
-    return Setting(part, field, ConfigType.INT, read)
+    def replaced(self, setting: Setting, value: Any) -> BrokerSettings:
+        """Return the settings with another value of one."""
+        part = setting.part
+        changed: dict[str, Any] = {setting.field: value}
+        if isinstance(part, str):
+            changed = {part: replace(getattr(self, part), **changed)}
+        elif part is not None:
+            by_class = {type(each): each for each in self.limits} | {part: replace(self._part(part), **changed)}
+            given = (each for kind, each in by_class.items() if each != kind())
+            changed = {"limits": tuple(sorted(given, key=lambda each: type(each).__name__))}
+        if setting.group_field is not None:
+            changed["groups"] = replace(self.groups, **{setting.group_field: value})
+        return replace(self, **changed)
 
 
 def _idle_ms(text: str) -> int:
-    return -1 if text == "-1" else int(_whole(None, "", 1, LONG_MAX).read(text))
+    return -1 if text == "-1" else int(whole(None, "", 1, LONG_MAX).read(text))
 
 
 def _boolean(text: str) -> bool:
@@ -158,49 +137,33 @@ def _policy(text: str) -> MigrationPolicy:
         raise ValueError(f"one of {', '.join(each.value for each in MigrationPolicy)}") from None
 
 
-SETTINGS: Mapping[str, Setting] = {
+_KERNELS: Mapping[str, Setting] = {
     "auto.create.topics.enable": Setting(None, "auto_create_topics", ConfigType.BOOLEAN, _boolean),
-    "default.replication.factor": _whole(None, "default_replication_factor", 1),
+    "default.replication.factor": whole(None, "default_replication_factor", 1),
     "delete.topic.enable": Setting(None, "delete_topics", ConfigType.BOOLEAN, _boolean),
     "connections.max.idle.ms": Setting(None, "connections_max_idle_ms", ConfigType.LONG, _idle_ms),
-    "group.consumer.assignment.interval.ms": _whole("consumer_groups", "assignment_interval_ms", 0),
+    "group.consumer.assignment.interval.ms": whole("consumer_groups", "assignment_interval_ms", 0),
     "group.consumer.assignors": Setting("consumer_groups", "assignors", ConfigType.LIST, _names),
-    "group.consumer.heartbeat.interval.ms": _whole("consumer_groups", "heartbeat_interval_ms", 1),
-    "group.consumer.max.size": _whole("consumer_groups", "max_size", 1),
+    "group.consumer.heartbeat.interval.ms": whole("consumer_groups", "heartbeat_interval_ms", 1),
+    "group.consumer.max.size": whole("consumer_groups", "max_size", 1),
     "group.consumer.migration.policy": Setting("consumer_groups", "migration_policy", ConfigType.STRING, _policy),
-    "group.consumer.regex.refresh.interval.ms": _whole("consumer_groups", "regex_refresh_interval_ms", 10_000),
-    "group.consumer.session.timeout.ms": _whole("consumer_groups", "session_timeout_ms", 1),
+    "group.consumer.regex.refresh.interval.ms": whole("consumer_groups", "regex_refresh_interval_ms", 10_000),
+    "group.consumer.session.timeout.ms": whole("consumer_groups", "session_timeout_ms", 1),
     "group.coordinator.rebalance.protocols": Setting(None, "rebalance_protocols", ConfigType.LIST, _protocols),
-    "group.initial.rebalance.delay.ms": _whole("groups", "initial_rebalance_delay_ms", 0),
-    "group.max.session.timeout.ms": _whole("groups", "max_session_timeout_ms", 1),
-    "group.max.size": _whole("groups", "max_size", 1),
-    "group.min.session.timeout.ms": _whole("groups", "min_session_timeout_ms", 1),
-    "group.share.assignment.interval.ms": _whole("share_groups", "assignment_interval_ms", 0),
-    "group.share.delivery.count.limit": _whole("share_groups", "delivery_count_limit", 2),
-    "group.share.heartbeat.interval.ms": _whole("share_groups", "heartbeat_interval_ms", 1),
-    "group.share.max.share.sessions": _whole("share_groups", "max_share_sessions", 1),
-    "group.share.max.size": _whole("share_groups", "max_size", 1),
-    "group.share.partition.max.record.locks": _whole("share_groups", "partition_max_record_locks", 100),
-    "group.share.record.lock.duration.ms": _whole("share_groups", "record_lock_duration_ms", 1),
-    "group.share.session.timeout.ms": _whole("share_groups", "session_timeout_ms", 1),
-    "group.streams.assignment.interval.ms": _whole("streams_groups", "assignment_interval_ms", 0),
-    "group.streams.heartbeat.interval.ms": _whole("streams_groups", "heartbeat_interval_ms", 1),
-    "group.streams.initial.rebalance.delay.ms": _whole("streams_groups", "initial_rebalance_delay_ms", 0),
-    "group.streams.max.size": _whole("streams_groups", "max_size", 1),
-    "group.streams.num.standby.replicas": _whole("streams_groups", "num_standby_replicas", 0),
-    "group.streams.session.timeout.ms": _whole("streams_groups", "session_timeout_ms", 1),
-    "log.retention.check.interval.ms": _whole(None, "retention_check_interval_ms", 1, LONG_MAX),
-    "message.max.bytes": replace(_whole(None, "max_batch_bytes", 0), group_field="max_record_bytes"),
-    "offsets.retention.check.interval.ms": _whole("groups", "offsets_retention_check_interval_ms", 1, LONG_MAX),
-    "offsets.topic.replication.factor": _whole(None, "offsets_replication_factor", 1, _SHORT_MAX),
-    "offsets.retention.minutes": _whole("groups", "offsets_retention_minutes", 1),
-    "num.partitions": _whole(None, "default_partitions", 1),
-    "producer.id.expiration.ms": _whole(None, "producer_id_expiration_ms", 1),
-    "socket.request.max.bytes": _whole(None, "max_request_bytes", 1),
-    "transaction.max.timeout.ms": _whole("transactions", "max_timeout_ms", 1),
-    "transactional.id.expiration.ms": _whole("transactions", "id_expiration_ms", 1),
+    "group.initial.rebalance.delay.ms": whole("groups", "initial_rebalance_delay_ms", 0),
+    "group.max.session.timeout.ms": whole("groups", "max_session_timeout_ms", 1),
+    "group.max.size": whole("groups", "max_size", 1),
+    "group.min.session.timeout.ms": whole("groups", "min_session_timeout_ms", 1),
+    "log.retention.check.interval.ms": whole(None, "retention_check_interval_ms", 1, LONG_MAX),
+    "message.max.bytes": replace(whole(None, "max_batch_bytes", 0), group_field="max_record_bytes"),
+    "offsets.retention.check.interval.ms": whole("groups", "offsets_retention_check_interval_ms", 1, LONG_MAX),
+    "offsets.topic.replication.factor": whole(None, "offsets_replication_factor", 1, _SHORT_MAX),
+    "offsets.retention.minutes": whole("groups", "offsets_retention_minutes", 1),
+    "num.partitions": whole(None, "default_partitions", 1),
+    "producer.id.expiration.ms": whole(None, "producer_id_expiration_ms", 1),
+    "socket.request.max.bytes": whole(None, "max_request_bytes", 1),
 }
-"""Every setting of Kafka's that has an effect here, by name, except topic defaults."""
+"""The kernel's settings by Kafka's names."""
 
 _OF_TOPICS = frozenset(
     name
@@ -209,6 +172,12 @@ _OF_TOPICS = frozenset(
     for name in (each.broker_config, *(other.name for other in each.others))
 )
 """Broker configs that are defaults of topic configs."""
+
+
+@cache
+def effective_settings() -> Mapping[str, Setting]:
+    """Return every setting of Kafka's that has an effect here, by name, except topic defaults."""
+    return {**_KERNELS, **{name: each for feature in features() for name, each in feature.settings.items()}}
 
 
 def configured(
@@ -222,12 +191,12 @@ def configured(
     """
     words = {name: (written or {}).get(name, name) for name in configs}
     for name, text in configs.items():
-        setting = SETTINGS.get(name)
+        setting = effective_settings().get(name)
         if setting is None:
             _check(name, words[name], text)
             continue
         try:
-            settings = setting.put(settings, setting.read(text.strip()))
+            settings = settings.replaced(setting, setting.read(text.strip()))
         except BadAssignorError as problem:
             raise BadSettingError(f"{words[name]}: {problem}") from problem
         except ValueError as problem:
@@ -246,7 +215,7 @@ def is_known(name: str) -> bool:
 
 def has_effect(name: str) -> bool:
     """Return whether this broker config changes anything here."""
-    return name in SETTINGS or name in _OF_TOPICS or name in BOUNDS
+    return name in effective_settings() or name in _OF_TOPICS or name in bounds()
 
 
 def _check(name: str, word: str, text: str) -> None:
@@ -263,7 +232,7 @@ def _check(name: str, word: str, text: str) -> None:
 
 def described(settings: BrokerSettings) -> dict[str, str]:
     """Return all settings by name, in the format of Kafka's tools."""
-    values = ((name, setting.of(settings)) for name, setting in SETTINGS.items())
+    values = ((name, settings.value(setting)) for name, setting in effective_settings().items())
     return {name: _shown(value) for name, value in values if value is not None}
 
 

@@ -12,11 +12,9 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from loadwise.coordinator.cluster.topics import is_topic_name, name_problem
 from loadwise.coordinator.configs.definitions import BadConfigError, Definitions
-from loadwise.coordinator.configs.group_bounds import check_bounds
 from loadwise.coordinator.configs.resources import (
     CLIENT_METRICS_CONFIGS,
     DYNAMIC_BROKER_CONFIGS,
-    GROUP_CONFIGS,
     OF_ALL_BROKERS,
     THREAD_POOLS,
     ResourceType,
@@ -28,6 +26,7 @@ from loadwise.coordinator.configs.topic_configs import (
     check_local_retention,
     check_topic_configs,
 )
+from loadwise.coordinator.group_configs import check_bounds, group_configs
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import AlterConfigsRequest, IncrementalAlterConfigsRequest
@@ -35,7 +34,6 @@ from loadwise.protocol.kafka_messages import AlterConfigsRequest, IncrementalAlt
 _DEFINITIONS: Mapping[int, Definitions] = {
     ResourceType.TOPIC: TOPIC_CONFIGS,
     ResourceType.BROKER: DYNAMIC_BROKER_CONFIGS,
-    ResourceType.GROUP: GROUP_CONFIGS,
     ResourceType.CLIENT_METRICS: CLIENT_METRICS_CONFIGS,
 }
 
@@ -121,7 +119,8 @@ def no_nulls(nulls: Sequence[str]) -> None:
 
 def _change(cluster: Cluster, resource: _Resource, change: Change[_Resource], *, validate_only: bool) -> None:
     name = resource.resource_name
-    definitions = _DEFINITIONS.get(resource.resource_type)
+    is_of_group = resource.resource_type == ResourceType.GROUP
+    definitions = group_configs() if is_of_group else _DEFINITIONS.get(resource.resource_type)
     if definitions is None:
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource.resource_type}.")
     if resource.resource_type == ResourceType.TOPIC:

@@ -21,7 +21,7 @@ from loadwise.coordinator.configs.resources import (
 from loadwise.coordinator.configs.security_configs import LISTENER
 from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS, broker_configs_of_topics
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.settings import SETTINGS, BrokerSettings, described
+from loadwise.coordinator.settings import BrokerSettings, described, effective_settings
 
 
 class Source(IntEnum):
@@ -143,7 +143,7 @@ def broker_rows(cluster: Cluster, node: Node | None) -> list[Row]:
         Row(name, value, _OWN_TYPES[name], Source.STATIC_BROKER, [Synonym(name, value, Source.STATIC_BROKER)], True)
         for name, value in its_own.items()
     ]
-    names = {*SETTINGS, *DYNAMIC_BROKER_CONFIGS.by_name, *_FAMILIES, *cluster.settings.configs}
+    names = {*effective_settings(), *DYNAMIC_BROKER_CONFIGS.by_name, *_FAMILIES, *cluster.settings.configs}
     for name in sorted(names - set(its_own)):
         synonyms = _of_broker(cluster, name, str(node.id))
         if name in BROKER_THROTTLES:
@@ -196,7 +196,7 @@ def _of_broker(cluster: Cluster, name: str, node_id: str, default: str | None = 
 
 def _static(settings: BrokerSettings, name: str) -> Mapping[str, str]:
     """Return the brokers' initial settings, by Kafka's names or by ours."""
-    if name not in SETTINGS:
+    if name not in effective_settings():
         return settings.configs
     value = described(settings)[name]
     is_given = name in settings.configs or value != described(BrokerSettings())[name]
@@ -204,7 +204,7 @@ def _static(settings: BrokerSettings, name: str) -> Mapping[str, str]:
 
 
 def _defaults(name: str, default: str | None) -> Mapping[str, str]:
-    if name in SETTINGS:
+    if name in effective_settings():
         return {name: described(BrokerSettings())[name]}
     family = DYNAMIC_BROKER_CONFIGS.by_name.get(_FAMILIES.get(name, (name,))[0])
     if family is not None and family.others:

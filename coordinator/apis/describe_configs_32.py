@@ -11,7 +11,8 @@ from loadwise.coordinator.access import configs, per_item
 from loadwise.coordinator.apis.config_rows import Row, broker_rows, logger_rows, other_broker, resource_rows, topic_rows
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.topics import is_topic_name, name_problem
-from loadwise.coordinator.configs.resources import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, ResourceType
+from loadwise.coordinator.configs.resources import CLIENT_METRICS_CONFIGS, ResourceType
+from loadwise.coordinator.group_configs import group_configs
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
@@ -73,7 +74,7 @@ def _describe(call: Call[DescribeConfigsRequest], cluster: Cluster, resource: _R
         case ResourceType.GROUP if not name:
             error, message = ErrorCode.INVALID_REQUEST, "Group name must not be empty"
         case ResourceType.GROUP:
-            rows = resource_rows(cluster, ResourceType.GROUP, name, GROUP_CONFIGS)
+            rows = resource_rows(cluster, ResourceType.GROUP, name, group_configs())
         case ResourceType.CLIENT_METRICS if not name:
             error, message = ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty"
         case ResourceType.CLIENT_METRICS:

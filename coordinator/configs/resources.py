@@ -1,6 +1,6 @@
-"""The resources that have configs, those of groups and of client metrics, and what was set of brokers, groups and them.
+"""The resources that have configs, those of client metrics, and what was set of brokers, groups and them.
 
-Topics keep their own. Mirrors Kafka's ``ConfigurationControlManager``, ``GroupConfig`` and ``ClientMetricsConfigs``.
+Topics keep their own. Mirrors Kafka's ``ConfigurationControlManager`` and ``ClientMetricsConfigs``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from loadwise.coordinator.configs.definitions import (
     at_least,
     between,
     items,
-    one_of,
 )
-from loadwise.coordinator.configs.reset_strategies import is_reset_strategy
 from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS
 from loadwise.coordinator.keeper import NOTHING, Keeper, Place
 
@@ -35,55 +33,6 @@ class ResourceType(IntEnum):
     CLIENT_METRICS = 16
     GROUP = 32
 
-
-def _int(name: str, default: int, least: int, most: int = 2**31 - 1) -> Definition:
-    check = at_least(least) if most == 2**31 - 1 else between(least, most)
-    return Definition(name=name, type=ConfigType.INT, default=str(default), broker_config=f"group.{name}", check=check)
-
-
-_MAX_STANDBY_REPLICAS = 2
-"""Kafka's group.streams.max.standby.replicas, which is not to be set here."""
-
-GROUP_CONFIGS = Definitions(
-    "group",
-    [
-        _int("consumer.assignment.interval.ms", 1000, 0),
-        _int("consumer.heartbeat.interval.ms", 5000, 1),
-        _int("consumer.session.timeout.ms", 45_000, 1),
-        _int("share.assignment.interval.ms", 1000, 0),
-        Definition(
-            name="share.auto.offset.reset",
-            type=ConfigType.STRING,
-            default="latest",
-            broker_config="share.auto.offset.reset",
-            check=lambda value: None if is_reset_strategy(value) else "unknown strategy",
-        ),
-        _int("share.delivery.count.limit", 5, 2),
-        _int("share.heartbeat.interval.ms", 5000, 1),
-        Definition(
-            name="share.isolation.level",
-            type=ConfigType.STRING,
-            default="read_uncommitted",
-            broker_config="share.isolation.level",
-            check=one_of("read_committed", "read_uncommitted"),
-        ),
-        _int("share.partition.max.record.locks", 2000, 100),
-        _int("share.record.lock.duration.ms", 30_000, 1000),
-        Definition(
-            name="share.renew.acknowledge.enable",
-            type=ConfigType.BOOLEAN,
-            default="true",
-            broker_config="share.renew.acknowledge.enable",
-        ),
-        _int("share.session.timeout.ms", 45_000, 1),
-        _int("streams.assignment.interval.ms", 1000, 0),
-        _int("streams.heartbeat.interval.ms", 5000, 1),
-        _int("streams.initial.rebalance.delay.ms", 3000, 0),
-        _int("streams.num.standby.replicas", 0, 0, _MAX_STANDBY_REPLICAS),
-        _int("streams.session.timeout.ms", 45_000, 1),
-    ],
-)
-"""What groups can have of their own, in place of the broker's."""
 
 _MATCHED = frozenset(
     {

@@ -9,7 +9,6 @@ from uuid import UUID
 from loadwise.coordinator.calls import Answer
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.configs.resources import ResourceType
-from loadwise.coordinator.configs.share_limits import ShareGroupLimits
 from loadwise.coordinator.feature import Feature
 from loadwise.coordinator.groups.events import KindHeartbeat, Token
 from loadwise.coordinator.groups.group import Group
@@ -17,9 +16,11 @@ from loadwise.coordinator.groups.topic_view import TopicView
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Snapshot
 from loadwise.coordinator.refusal_shapes import PARTITIONS, Refused, Rows
+from loadwise.coordinator.share import limits
 from loadwise.coordinator.share.delayed_fetches import DelayedShareFetches
 from loadwise.coordinator.share.group import ShareGroup
 from loadwise.coordinator.share.heartbeat import ShareHeartbeat, ShareHeartbeatReply
+from loadwise.coordinator.share.limits import ShareGroupLimits
 from loadwise.coordinator.share.records import (
     ShareGroupEpoch,
     ShareMemberAssignment,
@@ -37,6 +38,9 @@ class ShareGroups(Feature):
     """The share groups of a cluster; a `GroupKind`."""
 
     flags: ClassVar[Mapping[str, tuple[int, int]]] = {"share.version": (0, 1)}
+    settings = limits.SETTINGS
+    group_configs = limits.GROUP_CONFIGS
+    group_bounds = limits.GROUP_BOUNDS
     refusals: ClassVar[Mapping[str, Refused]] = {
         "DescribeShareGroupOffsets": Refused(
             [Rows("groups", "groups", answered=Rows("topics", "topics", inner=PARTITIONS))]
@@ -69,7 +73,7 @@ class ShareGroups(Feature):
     def limits(self, group_id: str) -> ShareGroupLimits:
         """Return the limits of a group; its own configs override the brokers'."""
         configs = self._cluster.resource_configs.of(ResourceType.GROUP, group_id)
-        return self._cluster.settings.share_groups.of_group(configs)
+        return self._cluster.settings.limits_of(ShareGroupLimits).of_group(configs)
 
     def replay(self, group_id: str, records: Iterable[ShareRecord], topics: TopicView, now_ms: int) -> ShareGroup:
         """Return a group from its records."""

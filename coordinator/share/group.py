@@ -15,13 +15,13 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from loadwise.coordinator.configs.share_limits import ShareGroupLimits
 from loadwise.coordinator.groups.events import Committer, KindHeartbeat
 from loadwise.coordinator.groups.heartbeat_group import HeartbeatGroup, Timer
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.records import KindTombstone
 from loadwise.coordinator.groups.topic_view import TopicView, fingerprint
 from loadwise.coordinator.share.heartbeat import ShareHeartbeat, ShareHeartbeatReply
+from loadwise.coordinator.share.limits import ShareGroupLimits
 from loadwise.coordinator.share.records import (
     ShareGroupEpoch,
     ShareMemberAssignment,

@@ -17,7 +17,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from loadwise.coordinator.configs.share_limits import ShareGroupLimits
 from loadwise.coordinator.share.acknowledgements import (
     SETTLED,
     Acknowledgement,
@@ -27,6 +26,7 @@ from loadwise.coordinator.share.acknowledgements import (
     record_state_problem,
 )
 from loadwise.coordinator.share.in_flight import Delivery, InFlightBatch, RecordState, Unit
+from loadwise.coordinator.share.limits import ShareGroupLimits
 from loadwise.coordinator.share.records import StateBatch
 from loadwise.protocol.error_codes import ErrorCode
 

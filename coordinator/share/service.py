@@ -12,12 +12,12 @@ from uuid import UUID
 
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.topics import Topics
-from loadwise.coordinator.configs.share_limits import ShareGroupLimits
 from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.records import KindTombstone
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.share.acknowledgements import Acknowledgement, Refusal
 from loadwise.coordinator.share.group import ShareGroup
+from loadwise.coordinator.share.limits import ShareGroupLimits
 from loadwise.coordinator.share.partition import SharePartition
 from loadwise.coordinator.share.records import (
     NO_START_OFFSET,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loadwise.coordinator.cluster.log import NO_OFFSET, PartitionLog, TimestampedOffset
-from loadwise.coordinator.configs.reset_strategies import BY_DURATION, duration_ms
+from loadwise.coordinator.share.reset_strategies import BY_DURATION, duration_ms
 from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
 from loadwise.protocol.record_times import ReadingBudget, record_times
 

@@ -6,16 +6,17 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from loadwise.coordinator.configs.resources import ResourceType
-from loadwise.coordinator.configs.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.feature import Feature
 from loadwise.coordinator.groups.events import KindHeartbeat
 from loadwise.coordinator.groups.group import Group
 from loadwise.coordinator.groups.topic_view import TopicView
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.refusal_shapes import Refused, Rows
+from loadwise.coordinator.streams import limits
 from loadwise.coordinator.streams.failed_topics import FailedTopics
 from loadwise.coordinator.streams.group import StreamsGroup
 from loadwise.coordinator.streams.heartbeat import StreamsHeartbeat, StreamsHeartbeatReply
+from loadwise.coordinator.streams.limits import StreamsGroupLimits
 from loadwise.coordinator.streams.records import (
     StreamsGroupEpoch,
     StreamsMemberAssignment,
@@ -31,6 +32,9 @@ class StreamsGroups(Feature):
     """The streams groups of a cluster; a `GroupKind`."""
 
     flags: ClassVar[Mapping[str, tuple[int, int]]] = {"streams.version": (0, 1)}
+    settings = limits.SETTINGS
+    group_configs = limits.GROUP_CONFIGS
+    group_bounds = limits.GROUP_BOUNDS
     refusals: ClassVar[Mapping[str, Refused]] = {
         "StreamsGroupDescribe": Refused([Rows("groups", "group_ids", "group_id")]),
     }
@@ -59,7 +63,7 @@ class StreamsGroups(Feature):
     def limits(self, group_id: str) -> StreamsGroupLimits:
         """Return the limits of a group; its own configs override the brokers'."""
         configs = self._cluster.resource_configs.of(ResourceType.GROUP, group_id)
-        return self._cluster.settings.streams_groups.of_group(configs)
+        return self._cluster.settings.limits_of(StreamsGroupLimits).of_group(configs)
 
     def replay(self, group_id: str, records: Iterable[StreamsRecord], topics: TopicView, now_ms: int) -> StreamsGroup:
         """Return a group from its records."""

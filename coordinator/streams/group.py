@@ -19,7 +19,6 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from loadwise.coordinator.configs.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.errors import InvalidTopologyError
 from loadwise.coordinator.groups.events import NO_MEMBER_ID, Committer, KindHeartbeat
 from loadwise.coordinator.groups.heartbeat_group import HeartbeatGroup, Timer
@@ -29,6 +28,7 @@ from loadwise.coordinator.groups.topic_view import TopicView, fingerprint
 from loadwise.coordinator.streams.configured_topology import ConfiguredTopology, configure
 from loadwise.coordinator.streams.endpoints import endpoint_partitions
 from loadwise.coordinator.streams.heartbeat import StreamsHeartbeat, StreamsHeartbeatReply
+from loadwise.coordinator.streams.limits import StreamsGroupLimits
 from loadwise.coordinator.streams.next_steps import new_target, next_assignment
 from loadwise.coordinator.streams.records import (
     NOT_VALIDATED,

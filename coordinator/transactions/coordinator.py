@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
 
-from loadwise.coordinator.configs.transaction_limits import TransactionLimits
 from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.keeper import NOTHING, Keeper
+from loadwise.coordinator.transactions.limits import TransactionLimits
 from loadwise.coordinator.transactions.outcomes import (
     NO_PRODUCER_ID,
     Markers,

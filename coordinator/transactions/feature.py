@@ -11,7 +11,9 @@ from loadwise.coordinator.feature import Feature
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Place, Snapshot
 from loadwise.coordinator.refusal_shapes import BY_INDEX, PARTITIONS, Refused, Rows
+from loadwise.coordinator.transactions import limits
 from loadwise.coordinator.transactions.coordinator import Transactions
+from loadwise.coordinator.transactions.limits import TransactionLimits
 from loadwise.coordinator.transactions.outcomes import Markers, ProducerAt, TopicPartition
 from loadwise.coordinator.transactions.transaction import Transaction
 from loadwise.coordinator.transactions.verification import Verification, verified
@@ -28,6 +30,7 @@ class ClusterTransactions(Feature):
     """The transactional ids of a cluster, in its partitions and groups."""
 
     flags: ClassVar[Mapping[str, tuple[int, int]]] = {"transaction.version": (0, 2)}
+    settings = limits.SETTINGS
     refusals: ClassVar[Mapping[str, Refused]] = {
         "AddPartitionsToTxn": Refused(
             [
@@ -47,7 +50,7 @@ class ClusterTransactions(Feature):
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self.ids = Transactions(cluster.new_producer_id, cluster.settings.transactions, cluster.keeper)
+        self.ids = Transactions(cluster.new_producer_id, cluster.settings.limits_of(TransactionLimits), cluster.keeper)
 
     def load(self, state: Snapshot) -> None:
         """Load the ids, and write the markers that are missing."""

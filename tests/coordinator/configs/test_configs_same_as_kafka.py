@@ -13,8 +13,9 @@ from kafka.record import MemoryRecordsBuilder
 from record_batches import batch
 
 from loadwise.coordinator import ThreadedCoordinator
-from loadwise.coordinator.configs.resources import GROUP_CONFIGS, THREAD_POOLS
+from loadwise.coordinator.configs.resources import THREAD_POOLS
 from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS
+from loadwise.coordinator.group_configs import group_configs
 
 pytestmark = pytest.mark.kafka
 
@@ -74,7 +75,7 @@ LARGEST = {
 
 def bounds(broker: Configurator) -> Iterator[Any]:
     """How far groups may go with their configs, and brokers with their threads at once."""
-    for name in sorted(GROUP_CONFIGS.by_name):
+    for name in sorted(group_configs().by_name):
         most = LARGEST.get(name.partition(".")[2])
         if most is not None:
             yield name, [broker.alter(GROUP, "g", (SET, name, str(most + more)), check=True) for more in (0, 1)]

@@ -23,7 +23,7 @@ from topics import WAIT_S
 from loadwise.coordinator import BadSettingError, BrokerSettings, Coordinator, configured
 from loadwise.coordinator.configs.broker_configs import broker_configs
 from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS
-from loadwise.coordinator.settings import SETTINGS
+from loadwise.coordinator.settings import effective_settings
 
 pytestmark = pytest.mark.kafka
 
@@ -45,7 +45,7 @@ def test_a_broker_starts_with_what_kafka_starts_with() -> None:
     sys.path.insert(0, str(MAKER.parent))
     from make_broker_configs import answers
 
-    names = [name for name in broker_configs() if name in {*SETTINGS, *_defaults_of_topics()}]
+    names = [name for name in broker_configs() if name in {*effective_settings(), *_defaults_of_topics()}]
     pairs = [(name, value) for name in names for value in VALUES]
     told = answers(_jars(), "".join(f"{name}={value}\n" for name, value in pairs)).splitlines()
     theirs = {pair: answer.partition(":")[0] for pair, answer in zip(pairs, told, strict=True)}

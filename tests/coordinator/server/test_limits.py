@@ -17,7 +17,6 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import PolicyViolationError
 
 from loadwise.coordinator import BrokerSettings, Coordinator, GroupLimits
-from loadwise.coordinator.configs.transaction_limits import TransactionLimits
 from loadwise.coordinator.connections import ServerLimits
 from loadwise.coordinator.groups.classic.group import ClassicGroup
 from loadwise.coordinator.groups.events import Committer, ConsumerHeartbeat, Join, Leave, Leaver, Protocol, Sync
@@ -25,6 +24,7 @@ from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.groups.service.quota import Quota
 from loadwise.coordinator.http.server import HttpLimits
+from loadwise.coordinator.transactions.limits import TransactionLimits
 from loadwise.protocol.error_codes import ErrorCode
 
 TABLE = Path(__file__).resolve().parents[3] / "docs" / "limits.md"

@@ -6,8 +6,8 @@ from record_batches import batch
 from wires import Wire
 
 from loadwise.coordinator.cluster.log import PartitionLog
-from loadwise.coordinator.configs.share_limits import ShareGroupLimits
 from loadwise.coordinator.share.delivery import Delivered, deliver
+from loadwise.coordinator.share.limits import ShareGroupLimits
 from loadwise.coordinator.share.partition import Acquired, SharePartition, Wanted
 from loadwise.protocol.error_codes import ErrorCode
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from seeds import random_walk
 
-from loadwise.coordinator.configs.share_limits import ShareGroupLimits
 from loadwise.coordinator.groups.events import Delete, ExpireSession, Tick
 from loadwise.coordinator.groups.records import KindTombstone
 from loadwise.coordinator.share.group import ShareGroup
 from loadwise.coordinator.share.heartbeat import ShareHeartbeat, ShareHeartbeatReply
+from loadwise.coordinator.share.limits import ShareGroupLimits
 from loadwise.coordinator.share.records import ShareRecord, ShareState, ShareTopic
 from loadwise.coordinator.share.state import ShareGroupState
 from loadwise.protocol.error_codes import ErrorCode

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from seeds import random_walk
 
-from loadwise.coordinator.configs.share_limits import ShareGroupLimits
 from loadwise.coordinator.share.acknowledgements import Acknowledgement, AcknowledgeType
 from loadwise.coordinator.share.in_flight import NOBODY, RecordState
+from loadwise.coordinator.share.limits import ShareGroupLimits
 from loadwise.coordinator.share.partition import Acquired, LogBatch, SharePartition, Wanted
 from loadwise.protocol.error_codes import ErrorCode
 

@@ -6,7 +6,7 @@ import pytest
 from record_batches import batch
 from wires import Wire
 
-from loadwise.coordinator.configs.reset_strategies import is_reset_strategy
+from loadwise.coordinator.share.reset_strategies import is_reset_strategy
 from loadwise.coordinator.share.starts import start_offset
 
 _DAY_MS = 86_400_000

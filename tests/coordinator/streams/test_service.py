@@ -9,7 +9,6 @@ from commits import commit
 from consumer_groups import FakeTopics
 from streams_groups import COUNTING, part, topology
 
-from loadwise.coordinator.configs.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.groups.events import (
     Committer,
     ConsumerHeartbeat,
@@ -25,6 +24,7 @@ from loadwise.coordinator.router import Router
 from loadwise.coordinator.settings import BrokerSettings
 from loadwise.coordinator.share.heartbeat import ShareHeartbeat
 from loadwise.coordinator.streams.heartbeat import StreamsHeartbeat
+from loadwise.coordinator.streams.limits import StreamsGroupLimits
 from loadwise.coordinator.streams.topology import NO_TASKS, Topology
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -38,7 +38,7 @@ def kinds(cluster: Cluster) -> list[GroupKind]:
 
 
 def new_groups(**limits: Any) -> Groups:
-    settings = BrokerSettings(streams_groups=StreamsGroupLimits(**limits))
+    settings = BrokerSettings(limits=[StreamsGroupLimits(**limits)])
     return Groups(topics=FakeTopics(t=2), kinds=kinds(Router(settings).cluster))
 
 
@@ -112,11 +112,11 @@ def test_members_of_other_kinds_are_refused() -> None:
 
 
 def test_its_limits_are_those_of_its_id_at_the_time() -> None:
-    cluster = Router(BrokerSettings(streams_groups=StreamsGroupLimits(max_size=1))).cluster
+    cluster = Router(BrokerSettings(limits=[StreamsGroupLimits(max_size=1)])).cluster
     groups = Groups(topics=FakeTopics(t=2), kinds=kinds(cluster))
     assert beat(groups).error is ErrorCode.NONE
     assert beat(groups).error is ErrorCode.GROUP_MAX_SIZE_REACHED, "as in Kafka, for a member that joins again, too"
-    cluster.settings = BrokerSettings(streams_groups=StreamsGroupLimits(max_size=2))
+    cluster.settings = BrokerSettings(limits=[StreamsGroupLimits(max_size=2)])
     assert beat(groups).error is ErrorCode.NONE
 
 

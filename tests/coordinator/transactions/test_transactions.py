@@ -13,8 +13,8 @@ from seeds import random_walk
 
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.configs.topic_configs import LogConfig
-from loadwise.coordinator.configs.transaction_limits import TransactionLimits
 from loadwise.coordinator.transactions.coordinator import Transactions
+from loadwise.coordinator.transactions.limits import TransactionLimits
 from loadwise.coordinator.transactions.outcomes import NO_PRODUCER, Markers, ProducerAt, TopicPartition
 from loadwise.coordinator.transactions.transaction import LAST_EPOCH, Transaction, TransactionState
 from loadwise.protocol.error_codes import ErrorCode

@@ -7,9 +7,9 @@ from typing import Any
 from consumer_groups import FakeTopics
 from heartbeat_groups import HeartbeatDriver
 
-from loadwise.coordinator.configs.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.streams.group import StreamsGroup
 from loadwise.coordinator.streams.heartbeat import StreamsHeartbeat, StreamsHeartbeatReply
+from loadwise.coordinator.streams.limits import StreamsGroupLimits
 from loadwise.coordinator.streams.topology import (
     NO_TASKS,
     CopartitionGroup,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from loadwise.coordinator.setting import Setting, whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,3 +18,10 @@ class TransactionLimits:
     """Most transactional ids; Kafka has no such limit."""
     id_expiration_ms: int = 7 * 24 * 3600 * 1000
     """How long a transactional id is remembered that is not used (transactional.id.expiration.ms)."""
+
+
+SETTINGS: Mapping[str, Setting] = {
+    "transaction.max.timeout.ms": whole(TransactionLimits, "max_timeout_ms", 1),
+    "transactional.id.expiration.ms": whole(TransactionLimits, "id_expiration_ms", 1),
+}
+"""The brokers' settings by Kafka's names."""
