@@ -18,7 +18,7 @@ from loadwise.coordinator.cluster.log import Appended, PartitionLog
 from loadwise.coordinator.cluster.producer_ids import ProducerIds
 from loadwise.coordinator.cluster.records import CoordinatorsRecord, PartitionRecord, ProducerIdsRecord, TopicRecord
 from loadwise.coordinator.cluster.topics import Topic, Topics
-from loadwise.coordinator.configs.resources import OF_ALL_BROKERS, ConfigsRecord, ResourceConfigs, ResourceType
+from loadwise.coordinator.configs.resources import OF_ALL_BROKERS, ConfigResourceType, ConfigsRecord, ResourceConfigs
 from loadwise.coordinator.configs.topic_configs import LogConfig, broker_configs_of_topics
 from loadwise.coordinator.delayed_fetches import DelayedFetches
 from loadwise.coordinator.errors import BadSecurityError, BadTopicError
@@ -255,7 +255,9 @@ class Cluster:
     def _broker_configs(self) -> Mapping[str, str]:
         """Return the brokers' configs that are topic defaults: initial ones, then later changes."""
         controller = str(self.brokers.controller.id)
-        of_all, its_own = (self.resource_configs.of(ResourceType.BROKER, each) for each in (OF_ALL_BROKERS, controller))
+        of_all, its_own = (
+            self.resource_configs.of(ConfigResourceType.BROKER, each) for each in (OF_ALL_BROKERS, controller)
+        )
         max_batch_bytes = str(self.settings.max_batch_bytes)
         as_started = {"message.max.bytes": max_batch_bytes, **broker_configs_of_topics(self.settings.configs)}
         return {**as_started, **of_all, **its_own}

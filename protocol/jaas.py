@@ -16,7 +16,7 @@ _OPTION = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class JaasLogin:
     """A login module and its options. Its text shows no secret."""
 
     module: str
@@ -24,7 +24,7 @@ class Login:
     options: Mapping[str, str] = field(repr=False)
 
 
-def read_jaas(line: str) -> Login:
+def read_jaas(line: str) -> JaasLogin:
     """Parse a login line. Raises `ValueError` for another form, without the line, which has secrets."""
     login = _LINE.fullmatch(line)
     if login is None:
@@ -40,4 +40,4 @@ def read_jaas(line: str) -> Login:
             re.sub(r"\\(.)", r"\1", double) if double is not None else found["single"] or found["bare"] or ""
         )
         at = found.end()
-    return Login(login["module"].rpartition(".")[2], options)
+    return JaasLogin(login["module"].rpartition(".")[2], options)

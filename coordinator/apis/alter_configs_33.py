@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loadwise.coordinator.access import configs, per_item
-from loadwise.coordinator.apis.config_changes import RefusedError, changed, no_duplicates, no_nulls
+from loadwise.coordinator.apis.config_changes import RefusedChangeError, changed, no_duplicates, no_nulls
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.configs.definitions import Definitions
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -35,7 +35,7 @@ def _replaced(_: Mapping[str, str], __: Definitions, resource: _Resource) -> Map
 
 def _no_loggers(_: _Resource) -> None:
     message = "AlterConfigs is deprecated and does not support the resource type BROKER_LOGGER."
-    raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+    raise RefusedChangeError(ErrorCode.INVALID_REQUEST, message)
 
 
 guard = per_item(configs(Operation.ALTER_CONFIGS), message=True)

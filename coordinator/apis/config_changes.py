@@ -17,7 +17,7 @@ from loadwise.coordinator.configs.resources import (
     DYNAMIC_BROKER_CONFIGS,
     OF_ALL_BROKERS,
     THREAD_POOLS,
-    ResourceType,
+    ConfigResourceType,
 )
 from loadwise.coordinator.configs.topic_configs import (
     RETENTION,
@@ -32,18 +32,18 @@ from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import AlterConfigsRequest, IncrementalAlterConfigsRequest
 
 _DEFINITIONS: Mapping[int, Definitions] = {
-    ResourceType.TOPIC: TOPIC_CONFIGS,
-    ResourceType.BROKER: DYNAMIC_BROKER_CONFIGS,
-    ResourceType.CLIENT_METRICS: CLIENT_METRICS_CONFIGS,
+    ConfigResourceType.TOPIC: TOPIC_CONFIGS,
+    ConfigResourceType.BROKER: DYNAMIC_BROKER_CONFIGS,
+    ConfigResourceType.CLIENT_METRICS: CLIENT_METRICS_CONFIGS,
 }
 
 
-_TELLS_BAD_CONFIG = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.BROKER_LOGGER)
+_TELLS_BAD_CONFIG = (ConfigResourceType.TOPIC, ConfigResourceType.GROUP, ConfigResourceType.BROKER_LOGGER)
 """The resource types with INVALID_CONFIG; others get INVALID_REQUEST."""
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedError(Exception):
+class RefusedChangeError(Exception):
     """A change that is not valid."""
 
     error: ErrorCode
@@ -58,7 +58,7 @@ Change: TypeAlias = Callable[[Mapping[str, str], Definitions, _Resource], Mappin
 Row_co = TypeVar("Row_co", covariant=True)
 
 
-class _Rows(Protocol[Row_co]):
+class _RowClass(Protocol[Row_co]):
     def __call__(
         self, *, error_code: int, error_message: str | None, resource_type: int, resource_name: str
     ) -> Row_co: ...
@@ -67,7 +67,7 @@ class _Rows(Protocol[Row_co]):
 def changed(
     cluster: Cluster,
     resources: Sequence[_Resource],
-    row: _Rows[Row_co],
+    row: _RowClass[Row_co],
     change: Change[_Resource],
     change_loggers: Callable[[_Resource], None],
     *,
@@ -83,12 +83,12 @@ def changed(
         error, message = ErrorCode.NONE, None
         try:
             if times[each.resource_type, each.resource_name] > 1:
-                raise RefusedError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            if each.resource_type == ResourceType.BROKER_LOGGER:
+                raise RefusedChangeError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            if each.resource_type == ConfigResourceType.BROKER_LOGGER:
                 change_loggers(each)
             else:
                 _change(cluster, each, change, validate_only=validate_only)
-        except RefusedError as refused:
+        except RefusedChangeError as refused:
             error, message = refused.error, refused.message
         except BadConfigError as problem:
             has_code = each.resource_type in _TELLS_BAD_CONFIG
@@ -106,37 +106,37 @@ def changed(
 
 
 def no_duplicates(names: Sequence[str]) -> None:
-    """Raise `RefusedError` if a config is named twice."""
+    """Raise `RefusedChangeError` if a config is named twice."""
     if len(set(names)) < len(names):
-        raise RefusedError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+        raise RefusedChangeError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
 
 
 def no_nulls(nulls: Sequence[str]) -> None:
-    """Raise `RefusedError` if configs are null."""
+    """Raise `RefusedChangeError` if configs are null."""
     if nulls:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
+        raise RefusedChangeError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
 
 
 def _change(cluster: Cluster, resource: _Resource, change: Change[_Resource], *, validate_only: bool) -> None:
     name = resource.resource_name
-    is_of_group = resource.resource_type == ResourceType.GROUP
+    is_of_group = resource.resource_type == ConfigResourceType.GROUP
     definitions = group_configs() if is_of_group else _DEFINITIONS.get(resource.resource_type)
     if definitions is None:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource.resource_type}.")
-    if resource.resource_type == ResourceType.TOPIC:
+        raise RefusedChangeError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource.resource_type}.")
+    if resource.resource_type == ConfigResourceType.TOPIC:
         _change_topic(cluster, resource, change, validate_only=validate_only)
         return
-    kind = ResourceType(resource.resource_type)
-    if kind is ResourceType.BROKER:
+    kind = ConfigResourceType(resource.resource_type)
+    if kind is ConfigResourceType.BROKER:
         _check_broker(cluster, resource)
     elif not name:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f"Default {kind.name.lower()} resources are not allowed.")
+        raise RefusedChangeError(ErrorCode.INVALID_REQUEST, f"Default {kind.name.lower()} resources are not allowed.")
     before = cluster.resource_configs.of(kind, name)
     configs = change(before, definitions, resource)
     definitions.check(configs)
-    if kind is ResourceType.GROUP:
+    if kind is ConfigResourceType.GROUP:
         check_bounds(configs, cluster.settings.configs)
-    if kind is ResourceType.BROKER:
+    if kind is ConfigResourceType.BROKER:
         _check_threads(cluster, name, configs)
         if any(before.get(each) != configs.get(each) for each in RETENTION):
             check_local_retention({**_started_with(cluster, name), **configs})
@@ -148,12 +148,12 @@ def _change(cluster: Cluster, resource: _Resource, change: Change[_Resource], *,
 def _change_topic(cluster: Cluster, resource: _Resource, change: Change[_Resource], *, validate_only: bool) -> None:
     name = resource.resource_name
     if not name:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        raise RefusedChangeError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
     if not is_topic_name(name):
-        raise RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, name_problem(name))
+        raise RefusedChangeError(ErrorCode.INVALID_TOPIC_EXCEPTION, name_problem(name))
     topic = cluster.topics.get(name)
     if topic is None:
-        raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic {name!r} does not exist.")
+        raise RefusedChangeError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic {name!r} does not exist.")
     configs = change(topic.configs, TOPIC_CONFIGS, resource)
     check_topic_configs(configs)
     if not validate_only:
@@ -164,11 +164,11 @@ def _change_topic(cluster: Cluster, resource: _Resource, change: Change[_Resourc
 def _check_broker(cluster: Cluster, resource: _Resource) -> None:
     name = resource.resource_name
     if name != OF_ALL_BROKERS and name not in {str(node.id) for node in cluster.brokers.nodes}:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f"there is no broker {name!r}")
+        raise RefusedChangeError(ErrorCode.INVALID_REQUEST, f"there is no broker {name!r}")
     fixed = sorted({each.name for each in resource.configs} - set(DYNAMIC_BROKER_CONFIGS.by_name))
     if fixed:
         message = f"Cannot update these configs dynamically: [{', '.join(fixed)}]"
-        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+        raise RefusedChangeError(ErrorCode.INVALID_REQUEST, message)
 
 
 def _check_threads(cluster: Cluster, name: str, configs: Mapping[str, str]) -> None:
@@ -177,20 +177,20 @@ def _check_threads(cluster: Cluster, name: str, configs: Mapping[str, str]) -> N
     Mirrors ``DynamicThreadPool.validateReconfiguration``. This also applies if a number is deleted, and the default
     counts again.
     """
-    before, behind = cluster.resource_configs.of(ResourceType.BROKER, name), _started_with(cluster, name)
+    before, behind = cluster.resource_configs.of(ConfigResourceType.BROKER, name), _started_with(cluster, name)
     for pool, default in THREAD_POOLS.items():
         otherwise = behind.get(pool, str(default))
         now, wanted = int(before.get(pool, otherwise)), int(configs.get(pool, otherwise))
         if not now // 2 <= wanted <= now * 2:
             problem = "at least half" if wanted < now else "no greater than double"
             failed = f"Dynamic thread count update validation failed for {pool}={wanted}"
-            raise RefusedError(
+            raise RefusedChangeError(
                 ErrorCode.INVALID_REQUEST, f"{failed}: value should be {problem} the current value {now}"
             )
 
 
 def _started_with(cluster: Cluster, name: str) -> dict[str, str]:
     """Return the values of a broker, or of all, without dynamic changes; times in milliseconds."""
-    of_all = {} if name == OF_ALL_BROKERS else cluster.resource_configs.of(ResourceType.BROKER, OF_ALL_BROKERS)
+    of_all = {} if name == OF_ALL_BROKERS else cluster.resource_configs.of(ConfigResourceType.BROKER, OF_ALL_BROKERS)
     as_started = cluster.settings.configs
     return {**as_started, **broker_configs_of_topics(as_started), **of_all}

@@ -16,7 +16,7 @@ from loadwise.coordinator.configs.resources import (
     BROKER_THROTTLES,
     DYNAMIC_BROKER_CONFIGS,
     OF_ALL_BROKERS,
-    ResourceType,
+    ConfigResourceType,
 )
 from loadwise.coordinator.configs.security_configs import LISTENER
 from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS, broker_configs_of_topics
@@ -118,9 +118,9 @@ def new_topic_rows(cluster: Cluster, configs: Mapping[str, str]) -> list[Row]:
     ]
 
 
-def resource_rows(cluster: Cluster, kind: ResourceType, name: str, definitions: Definitions) -> list[Row]:
+def resource_rows(cluster: Cluster, kind: ConfigResourceType, name: str, definitions: Definitions) -> list[Row]:
     """Return the configs of a group or of a metrics subscription."""
-    source = Source.GROUP if kind is ResourceType.GROUP else Source.CLIENT_METRICS
+    source = Source.GROUP if kind is ConfigResourceType.GROUP else Source.CLIENT_METRICS
     return _rows(cluster, definitions, cluster.resource_configs.of(kind, name), source)
 
 
@@ -129,7 +129,7 @@ def broker_rows(cluster: Cluster, node: Node | None) -> list[Row]:
     if node is None:
         return [
             Row(name, value, DYNAMIC_BROKER_CONFIGS.by_name[name].type, Source.DYNAMIC_DEFAULT_BROKER, synonyms)
-            for name, value in cluster.resource_configs.of(ResourceType.BROKER, OF_ALL_BROKERS).items()
+            for name, value in cluster.resource_configs.of(ConfigResourceType.BROKER, OF_ALL_BROKERS).items()
             if (synonyms := [Synonym(name, value, Source.DYNAMIC_DEFAULT_BROKER)])
         ]
     its_own = {
@@ -182,7 +182,9 @@ def _rows(cluster: Cluster, definitions: Definitions, configs: Mapping[str, str]
 
 def _of_broker(cluster: Cluster, name: str, node_id: str, default: str | None = None) -> list[Synonym]:
     """Return the sources of a broker config, the effective one first. Mirrors ``ConfigHelper.configSynonyms``."""
-    of_one, of_all = (cluster.resource_configs.of(ResourceType.BROKER, each) for each in (node_id, OF_ALL_BROKERS))
+    of_one, of_all = (
+        cluster.resource_configs.of(ConfigResourceType.BROKER, each) for each in (node_id, OF_ALL_BROKERS)
+    )
     places = [
         (Source.DYNAMIC_BROKER, of_one if node_id != OF_ALL_BROKERS else {}),
         (Source.DYNAMIC_DEFAULT_BROKER, of_all),

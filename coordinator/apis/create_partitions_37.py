@@ -9,7 +9,7 @@ from collections import Counter
 
 from loadwise.coordinator.access import per_item, topics
 from loadwise.coordinator.calls import Call
-from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, NAMED_TWICE, TOO_MANY_AT_ONCE, Refusal
+from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, NAMED_TWICE, TOO_MANY_AT_ONCE, TopicRefusal
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
@@ -26,7 +26,7 @@ def handle(call: Call[CreatePartitionsRequest], cluster: Cluster) -> CreateParti
     results = []
     for wanted in {topic.name: topic for topic in call.body.topics}.values():
         if is_too_many:
-            refusal: Refusal | None = TOO_MANY_AT_ONCE
+            refusal: TopicRefusal | None = TOO_MANY_AT_ONCE
         else:
             refusal = NAMED_TWICE if names[wanted.name] > 1 else _grow(call, cluster, wanted)
         results.append(
@@ -50,10 +50,10 @@ def new_partitions(cluster: Cluster, body: CreatePartitionsRequest) -> int:
 
 def _grow(
     call: Call[CreatePartitionsRequest], cluster: Cluster, wanted: CreatePartitionsRequest.CreatePartitionsTopic
-) -> Refusal | None:
+) -> TopicRefusal | None:
     topic = cluster.topics.get(wanted.name)
     if topic is None:
-        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {wanted.name!r}")
+        return TopicRefusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {wanted.name!r}")
     refusal = cluster.topics.growth_refusal(topic, wanted.count)
     replicas = None
     if refusal is None and wanted.assignments is not None:
@@ -63,7 +63,7 @@ def _grow(
         if len(replicas) != added:
             problem = f"{added} new partitions, but assignments of {len(replicas)}"
         if problem is not None:
-            refusal = Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+            refusal = TopicRefusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
     if refusal is None and not call.body.validate_only:
         cluster.topics.grow(topic, wanted.count, replicas)
     return refusal

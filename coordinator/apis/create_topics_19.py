@@ -13,7 +13,7 @@ from uuid import UUID
 from loadwise.coordinator.access import Access, item_by_item, topics
 from loadwise.coordinator.apis.config_rows import new_topic_rows
 from loadwise.coordinator.calls import Call, Outcome
-from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, NAMED_TWICE, TOO_MANY_AT_ONCE, Refusal
+from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, NAMED_TWICE, TOO_MANY_AT_ONCE, TopicRefusal
 from loadwise.coordinator.configs.definitions import BadConfigError
 from loadwise.coordinator.configs.topic_configs import check_topic_configs
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
@@ -106,39 +106,39 @@ def _partition_count(cluster: Cluster, topic: _Asked) -> int:
     return cluster.settings.default_partitions if count == _BROKERS_DEFAULT else count
 
 
-def _config_refusal(topic: _Asked) -> Refusal | None:
+def _config_refusal(topic: _Asked) -> TopicRefusal | None:
     nulls = [config.name for config in topic.configs if config.value is None]
     if nulls:
         message = f"Null value not supported for topic configs: {','.join(nulls)}"
-        return Refusal(ErrorCode.INVALID_CONFIG, message)
+        return TopicRefusal(ErrorCode.INVALID_CONFIG, message)
     try:
         check_topic_configs({config.name: config.value for config in topic.configs if config.value is not None})
     except BadConfigError as problem:
-        return Refusal(ErrorCode.INVALID_CONFIG, str(problem))
+        return TopicRefusal(ErrorCode.INVALID_CONFIG, str(problem))
     return None
 
 
-def _layout_refusal(cluster: Cluster, topic: _Asked, replicas: Sequence[Sequence[int]] | None) -> Refusal | None:
+def _layout_refusal(cluster: Cluster, topic: _Asked, replicas: Sequence[Sequence[int]] | None) -> TopicRefusal | None:
     if replicas is not None:
         if topic.num_partitions != -1 or topic.replication_factor != -1:
             both = "set either the assignments or the numbers of partitions and replicas"
-            return Refusal(ErrorCode.INVALID_REQUEST, both)
+            return TopicRefusal(ErrorCode.INVALID_REQUEST, both)
         if sorted(each.partition_index for each in topic.assignments) != list(range(len(topic.assignments))):
             gaps = "the assignments must name the partitions from 0 on, each once"
-            return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, gaps)
+            return TopicRefusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, gaps)
         problem = cluster.brokers.misplaced(replicas)
         if problem is not None:
-            return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+            return TopicRefusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
     elif topic.replication_factor != _BROKERS_DEFAULT and topic.replication_factor < 1:
         wrong = "Replication factor must be larger than 0, or -1 to use the default value."
-        return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, wrong)
+        return TopicRefusal(ErrorCode.INVALID_REPLICATION_FACTOR, wrong)
     return None
 
 
 def _result(
     name: str,
     topic_id: UUID | None,
-    refusal: Refusal | None,
+    refusal: TopicRefusal | None,
     *,
     partitions: int = -1,
     replicas: int = -1,

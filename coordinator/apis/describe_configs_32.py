@@ -11,7 +11,7 @@ from loadwise.coordinator.access import configs, per_item
 from loadwise.coordinator.apis.config_rows import Row, broker_rows, logger_rows, other_broker, resource_rows, topic_rows
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.topics import is_topic_name, name_problem
-from loadwise.coordinator.configs.resources import CLIENT_METRICS_CONFIGS, ResourceType
+from loadwise.coordinator.configs.resources import CLIENT_METRICS_CONFIGS, ConfigResourceType
 from loadwise.coordinator.group_configs import group_configs
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
@@ -51,7 +51,7 @@ def _describe(call: Call[DescribeConfigsRequest], cluster: Cluster, resource: _R
     rows: list[Row] = []
     name = resource.resource_name
     match resource.resource_type:
-        case ResourceType.TOPIC:
+        case ConfigResourceType.TOPIC:
             topic = cluster.topics.get(name)
             if not is_topic_name(name):
                 error, message = ErrorCode.INVALID_TOPIC_EXCEPTION, name_problem(name)
@@ -59,26 +59,26 @@ def _describe(call: Call[DescribeConfigsRequest], cluster: Cluster, resource: _R
                 error, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}"
             else:
                 rows = topic_rows(cluster, topic.configs)
-        case ResourceType.BROKER:
+        case ConfigResourceType.BROKER:
             nodes = {str(node.id): node for node in cluster.brokers.nodes}
             if not name or name in nodes:
                 rows = broker_rows(cluster, nodes.get(name))
             else:
                 error, message = ErrorCode.INVALID_REQUEST, f"there is no broker {name!r}, only {', '.join(nodes)}"
-        case ResourceType.BROKER_LOGGER:
+        case ConfigResourceType.BROKER_LOGGER:
             message = other_broker(call, name)
             if message is None:
                 rows = logger_rows()
             else:
                 error = ErrorCode.INVALID_REQUEST
-        case ResourceType.GROUP if not name:
+        case ConfigResourceType.GROUP if not name:
             error, message = ErrorCode.INVALID_REQUEST, "Group name must not be empty"
-        case ResourceType.GROUP:
-            rows = resource_rows(cluster, ResourceType.GROUP, name, group_configs())
-        case ResourceType.CLIENT_METRICS if not name:
+        case ConfigResourceType.GROUP:
+            rows = resource_rows(cluster, ConfigResourceType.GROUP, name, group_configs())
+        case ConfigResourceType.CLIENT_METRICS if not name:
             error, message = ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty"
-        case ResourceType.CLIENT_METRICS:
-            rows = resource_rows(cluster, ResourceType.CLIENT_METRICS, name, CLIENT_METRICS_CONFIGS)
+        case ConfigResourceType.CLIENT_METRICS:
+            rows = resource_rows(cluster, ConfigResourceType.CLIENT_METRICS, name, CLIENT_METRICS_CONFIGS)
         case _:
             error, message = ErrorCode.INVALID_REQUEST, f"resource type {resource.resource_type} has no configs here"
     wanted = resource.configuration_keys

@@ -31,7 +31,7 @@ R = TypeVar("R", bound=_Row)
 R_co = TypeVar("R_co", bound=_Row, covariant=True)
 
 
-class _Rows(Protocol[R_co]):
+class _RowClass(Protocol[R_co]):
     def __call__(
         self,
         *,
@@ -87,7 +87,7 @@ def described(
 def described_with_rights(
     call: Call[_Request],
     cluster: Cluster,
-    group_row: _Rows[R],
+    group_row: _RowClass[R],
     *,
     kind: str,
     find: Callable[[str], _Group | None],
@@ -125,7 +125,7 @@ def described_with_rights(
     return groups
 
 
-def refused(group_row: _Rows[R], group_id: str, error: ErrorCode, message: str | None) -> R:
+def refused(group_row: _RowClass[R], group_id: str, error: ErrorCode, message: str | None) -> R:
     """Return the row of a group with an error; ``group_row`` is its class."""
     return group_row(
         error_code=error,
@@ -138,7 +138,7 @@ def refused(group_row: _Rows[R], group_id: str, error: ErrorCode, message: str |
     )
 
 
-def _not_found(call: Call, cluster: Cluster, group_row: _Rows[R], group_id: str, kind: str) -> R:
+def _not_found(call: Call, cluster: Cluster, group_row: _RowClass[R], group_id: str, kind: str) -> R:
     """Return the row of a missing group, or of one of another kind."""
     if not group_id:
         return refused(group_row, group_id, ErrorCode.INVALID_GROUP_ID, None)

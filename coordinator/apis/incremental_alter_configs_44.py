@@ -10,7 +10,7 @@ from enum import IntEnum
 from functools import partial
 
 from loadwise.coordinator.access import configs, per_item
-from loadwise.coordinator.apis.config_changes import RefusedError, changed, no_duplicates, no_nulls
+from loadwise.coordinator.apis.config_changes import RefusedChangeError, changed, no_duplicates, no_nulls
 from loadwise.coordinator.apis.config_rows import other_broker
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.configs.definitions import BadConfigError, Definitions, items
@@ -65,14 +65,14 @@ def _operated(configs: Mapping[str, str], definitions: Definitions, resource: _R
                     result = [item for item in now if item not in asked]
                 after[each.name] = ",".join(result)
             case unknown:
-                raise RefusedError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown operation type {unknown}")
+                raise RefusedChangeError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown operation type {unknown}")
     return after
 
 
 def _set_levels(call: Call[IncrementalAlterConfigsRequest], resource: _Resource) -> None:
     problem = other_broker(call, resource.resource_name)
     if problem is not None:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, problem)
+        raise RefusedChangeError(ErrorCode.INVALID_REQUEST, problem)
     no_duplicates([each.name for each in resource.configs])
     for each in resource.configs:
         match each.config_operation:
@@ -80,16 +80,16 @@ def _set_levels(call: Call[IncrementalAlterConfigsRequest], resource: _Resource)
                 check_level(each.name, each.value)
             case _Operation.DELETE if each.name == ROOT:
                 message = f"Removing the log level of the {ROOT} logger is not allowed"
-                raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+                raise RefusedChangeError(ErrorCode.INVALID_REQUEST, message)
             case _Operation.DELETE:
                 check_logger(each.name)
             case _Operation.APPEND | _Operation.SUBTRACT:
                 message = (
                     f"{_Operation(each.config_operation).name} operation is not allowed for the BROKER_LOGGER resource"
                 )
-                raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+                raise RefusedChangeError(ErrorCode.INVALID_REQUEST, message)
             case unknown:
-                raise RefusedError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown operation type {unknown}")
+                raise RefusedChangeError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown operation type {unknown}")
     if not call.body.validate_only:
         for each in resource.configs:
             set_level(each.name, each.value if each.config_operation == _Operation.SET else None)

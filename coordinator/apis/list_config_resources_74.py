@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from loadwise.coordinator.access import of_cluster
 from loadwise.coordinator.calls import Call
-from loadwise.coordinator.configs.resources import ResourceType
+from loadwise.coordinator.configs.resources import ConfigResourceType
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
@@ -18,24 +18,24 @@ _TYPES = 1
 
 def handle(call: Call[ListConfigResourcesRequest], cluster: Cluster) -> ListConfigResourcesResponse:
     """List topics and brokers, and the groups and subscriptions with configs."""
-    asked = call.body.resource_types if call.version >= _TYPES else [ResourceType.CLIENT_METRICS]
-    if not set(asked) <= set(ResourceType):
+    asked = call.body.resource_types if call.version >= _TYPES else [ConfigResourceType.CLIENT_METRICS]
+    if not set(asked) <= set(ConfigResourceType):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=[])
     row = ListConfigResourcesResponse.ConfigResource
     resources = [
         row(resource_name=name, resource_type=kind)
-        for kind in ResourceType
+        for kind in ConfigResourceType
         if not asked or kind in asked
         for name in _names(cluster, kind)
     ]
     return ListConfigResourcesResponse(error_code=ErrorCode.NONE, config_resources=resources)
 
 
-def _names(cluster: Cluster, kind: ResourceType) -> list[str]:
+def _names(cluster: Cluster, kind: ConfigResourceType) -> list[str]:
     match kind:
-        case ResourceType.TOPIC:
+        case ConfigResourceType.TOPIC:
             return [topic.name for topic in cluster.topics]
-        case ResourceType.BROKER | ResourceType.BROKER_LOGGER:
+        case ConfigResourceType.BROKER | ConfigResourceType.BROKER_LOGGER:
             return [str(node.id) for node in cluster.brokers.nodes]
         case _:
             return cluster.resource_configs.names(kind)

@@ -26,7 +26,7 @@ NO_COORDINATOR_EPOCH = -1
 _SEQUENCES = 2**31
 
 
-class Verdict(NamedTuple):
+class ProducerCheck(NamedTuple):
     """The verdict of a partition's producers on a batch."""
 
     error: ErrorCode = ErrorCode.NONE
@@ -84,35 +84,37 @@ class ProducerStates:
             for producer_id, each in self._producers.items()
         ]
 
-    def check(self, header: BatchHeader, *, begins_at_zero: bool = False) -> Verdict:
+    def check(self, header: BatchHeader, *, begins_at_zero: bool = False) -> ProducerCheck:
         """Judge a producer's batch; nothing is remembered until `remember`.
 
         ``begins_at_zero``: a producer that is not known here has to begin with sequence 0 (transactions of KIP-890).
         """
         if header.producer_id == NO_PRODUCER_ID:
-            return Verdict()
+            return ProducerCheck()
         if header.base_sequence < 0 or header.producer_id < 0 or header.producer_epoch < 0:
-            return Verdict(ErrorCode.INVALID_RECORD, message="an idempotent batch needs an epoch and a sequence number")
+            return ProducerCheck(
+                ErrorCode.INVALID_RECORD, message="an idempotent batch needs an epoch and a sequence number"
+            )
         first, last = _sequences(header)
         producer = self._producers.get(header.producer_id)
         if producer is None:
             if begins_at_zero and first != 0:
                 return _out_of_order(f"sequence {first} comes first of this producer; it must be 0")
-            return Verdict()
+            return ProducerCheck()
         if header.producer_epoch < producer.epoch:
             message = f"producer epoch {header.producer_epoch} is older than {producer.epoch}"
-            return Verdict(ErrorCode.INVALID_PRODUCER_EPOCH, message=message)
+            return ProducerCheck(ErrorCode.INVALID_PRODUCER_EPOCH, message=message)
         if header.producer_epoch > producer.epoch:
             if first != 0:
                 return _out_of_order(f"sequence {first} comes first in epoch {header.producer_epoch}; it must be 0")
-            return Verdict()
+            return ProducerCheck()
         for batch in producer.batches:
             if (batch.first_sequence, batch.last_sequence) == (first, last):
-                return Verdict(known=batch)
+                return ProducerCheck(known=batch)
         expected = (producer.last_sequence + 1) % _SEQUENCES
         if first != expected:
             return _out_of_order(f"sequence {first} came where {expected} was next")
-        return Verdict()
+        return ProducerCheck()
 
     def remember(self, header: BatchHeader, base_offset: int) -> None:
         """A batch that `check` has nothing against stands at ``base_offset`` now."""
@@ -138,16 +140,16 @@ class ProducerStates:
 
     def check_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, *, bumps_epoch: bool = False
-    ) -> Verdict:
+    ) -> ProducerCheck:
         """Judge the marker that ends a producer's transaction; ``bumps_epoch``: in an epoch that is new (KIP-890)."""
         producer = self._producers.get(producer_id)
         if producer is not None and epoch < producer.epoch + bumps_epoch:
             message = f"producer epoch {epoch} of a marker is too old: the producer wrote in epoch {producer.epoch}"
-            return Verdict(ErrorCode.INVALID_PRODUCER_EPOCH, message=message)
+            return ProducerCheck(ErrorCode.INVALID_PRODUCER_EPOCH, message=message)
         if producer is not None and coordinator_epoch < producer.coordinator_epoch:
             message = f"coordinator epoch {coordinator_epoch} of a marker is older than {producer.coordinator_epoch}"
-            return Verdict(ErrorCode.TRANSACTION_COORDINATOR_FENCED, message=message)
-        return Verdict()
+            return ProducerCheck(ErrorCode.TRANSACTION_COORDINATOR_FENCED, message=message)
+        return ProducerCheck()
 
     def remember_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, timestamp_ms: int) -> None:
         """A marker that `check_marker` has nothing against was written."""
@@ -167,5 +169,5 @@ def _sequences(header: BatchHeader) -> tuple[int, int]:
     return header.base_sequence, (header.base_sequence + header.last_offset_delta) % _SEQUENCES
 
 
-def _out_of_order(message: str) -> Verdict:
-    return Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, message=message)
+def _out_of_order(message: str) -> ProducerCheck:
+    return ProducerCheck(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, message=message)

@@ -38,20 +38,20 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class TopicRefusal:
     """Why something cannot be done to a topic."""
 
     error: ErrorCode
     message: str
 
 
-TOO_MANY_AT_ONCE = Refusal(
+TOO_MANY_AT_ONCE = TopicRefusal(
     ErrorCode.POLICY_VIOLATION,
     "Unable to perform excessively large batch operation: "
     f"one request can make at most {MAX_NEW_PARTITIONS:,} partitions.",
 )
 """What a request gets that would make more than `MAX_NEW_PARTITIONS`."""
-NAMED_TWICE = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+NAMED_TWICE = TopicRefusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
 """What a topic gets that one request creates or grows twice."""
 
 
@@ -146,17 +146,19 @@ class Topics:
         found = self.partition(name, partition)
         return None if found is None else found.log
 
-    def refusal(self, name: str, partitions: int, replication_factor: int | None = None) -> Refusal | None:
+    def refusal(self, name: str, partitions: int, replication_factor: int | None = None) -> TopicRefusal | None:
         """Why this topic cannot be made; None if it can."""
         if name in self._by_name:
-            return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+            return TopicRefusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         if not is_topic_name(name):
-            return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, name_problem(name))
+            return TopicRefusal(ErrorCode.INVALID_TOPIC_EXCEPTION, name_problem(name))
         twin = self._by_metric_name.get(_metric_name(name))
         if twin is not None:
-            return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic {name!r} collides with existing topics: {twin}")
+            return TopicRefusal(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic {name!r} collides with existing topics: {twin}"
+            )
         if partitions < 1:
-            return Refusal(ErrorCode.INVALID_PARTITIONS, f"{partitions} partitions; a topic needs at least 1")
+            return TopicRefusal(ErrorCode.INVALID_PARTITIONS, f"{partitions} partitions; a topic needs at least 1")
         factor = replication_factor or self._brokers.default_replication_factor
         brokers = len(self._brokers.nodes)
         if factor > brokers:
@@ -165,7 +167,7 @@ class Topics:
                 f"be reached because only {brokers} broker(s) are registered or some brokers have all their log "
                 "directories cordoned."
             )
-            return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, wrong)
+            return TopicRefusal(ErrorCode.INVALID_REPLICATION_FACTOR, wrong)
         return self._too_many(partitions)
 
     def create(
@@ -197,14 +199,14 @@ class Topics:
         topic.configs = configs
         self._keep_topic(topic)
 
-    def growth_refusal(self, topic: Topic, partitions: int) -> Refusal | None:
+    def growth_refusal(self, topic: Topic, partitions: int) -> TopicRefusal | None:
         """Why a topic cannot have this many partitions; None if it can."""
         now = len(topic.partitions)
         if partitions == now:
-            return Refusal(ErrorCode.INVALID_PARTITIONS, f"Topic already has {now} partition(s).")
+            return TopicRefusal(ErrorCode.INVALID_PARTITIONS, f"Topic already has {now} partition(s).")
         if partitions < now:
             wrong = f"The topic {topic.name} currently has {now} partition(s); {partitions} would not be an increase."
-            return Refusal(ErrorCode.INVALID_PARTITIONS, wrong)
+            return TopicRefusal(ErrorCode.INVALID_PARTITIONS, wrong)
         return self._too_many(partitions - now)
 
     def grow(self, topic: Topic, partitions: int, replicas: Sequence[Sequence[int]] | None = None) -> None:
@@ -399,10 +401,10 @@ class Topics:
         self.version += 1
         self.keep(partition)
 
-    def _too_many(self, added: int) -> Refusal | None:
+    def _too_many(self, added: int) -> TopicRefusal | None:
         if self.partition_count + added > self._max_partitions:
             message = f"{added} more partitions; the limit of all topics together is {self._max_partitions:,}"
-            return Refusal(ErrorCode.POLICY_VIOLATION, message)
+            return TopicRefusal(ErrorCode.POLICY_VIOLATION, message)
         return None
 
 

@@ -24,7 +24,7 @@ from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS
 from loadwise.coordinator.keeper import NOTHING, Keeper, Place
 
 
-class ResourceType(IntEnum):
+class ConfigResourceType(IntEnum):
     """What has configs (``ConfigResource.Type``)."""
 
     TOPIC = 2
@@ -132,7 +132,7 @@ _SET_FROM_THE_BEGINNING = "min.insync.replicas"
 class ConfigsRecord:
     """What was set of a resource, whenever that changes (Kafka's ``ConfigRecord``, all of a resource in one)."""
 
-    kind: ResourceType
+    kind: ConfigResourceType
     name: str
     configs: Mapping[str, str]
 
@@ -149,14 +149,14 @@ class ResourceConfigs:
         """``as_started`` are the configs at the brokers' start."""
         self._keeper = keeper
         first = as_started.get(_SET_FROM_THE_BEGINNING, "1")
-        self._first = {(ResourceType.BROKER, OF_ALL_BROKERS): {_SET_FROM_THE_BEGINNING: first}}
-        self._set: dict[tuple[ResourceType, str], Mapping[str, str]] = {**self._first}
+        self._first = {(ConfigResourceType.BROKER, OF_ALL_BROKERS): {_SET_FROM_THE_BEGINNING: first}}
+        self._set: dict[tuple[ConfigResourceType, str], Mapping[str, str]] = {**self._first}
 
-    def of(self, kind: ResourceType, name: str) -> Mapping[str, str]:
+    def of(self, kind: ConfigResourceType, name: str) -> Mapping[str, str]:
         """The configs that were set for a resource."""
         return self._set.get((kind, name), {})
 
-    def put(self, kind: ResourceType, name: str, configs: Mapping[str, str]) -> None:
+    def put(self, kind: ConfigResourceType, name: str, configs: Mapping[str, str]) -> None:
         """Set a resource's configs, all of them; none forgets it."""
         self._set.pop((kind, name), None)
         if configs:
@@ -181,6 +181,6 @@ class ResourceConfigs:
             if record.configs:
                 self._set[record.kind, record.name] = dict(record.configs)
 
-    def names(self, kind: ResourceType) -> list[str]:
+    def names(self, kind: ConfigResourceType) -> list[str]:
         """The resources of a type that have configs of their own."""
         return [name for each, name in self._set if each is kind]

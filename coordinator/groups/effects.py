@@ -15,7 +15,7 @@ from loadwise.coordinator.groups.records import Record
 from loadwise.protocol.error_codes import ErrorCode
 
 
-class JoinedMember(NamedTuple):
+class JoinReplyMember(NamedTuple):
     """A member as the leader gets it."""
 
     member_id: str
@@ -37,7 +37,7 @@ class JoinReply:
     """Member id of the leader."""
     skip_assignment: bool = False
     """Makes the leader keep the assignment (KIP-814)."""
-    members: Sequence[JoinedMember] = ()
+    members: Sequence[JoinReplyMember] = ()
     """All members, for the leader; empty for the others."""
 
 

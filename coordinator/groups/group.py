@@ -22,7 +22,7 @@ EVERY_TOPIC: Final[Container[str]] = _EveryTopic()
 """The subscribed topics of a group with unknown subscriptions."""
 
 
-class Member(Protocol):
+class GroupMember(Protocol):
     """The interface of every member of a group."""
 
     @property
@@ -72,7 +72,7 @@ class Group(Protocol):
         """Return the member id of the leader, or None."""
 
     @property
-    def members(self) -> Mapping[str, Member]:
+    def members(self) -> Mapping[str, GroupMember]:
         """Return the members by id."""
 
     @property

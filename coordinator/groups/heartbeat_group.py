@@ -38,7 +38,7 @@ from loadwise.coordinator.groups.events import (
     Tick,
     Token,
 )
-from loadwise.coordinator.groups.group import Member
+from loadwise.coordinator.groups.group import GroupMember
 from loadwise.coordinator.groups.records import GroupTombstone, Record
 from loadwise.coordinator.groups.topic_view import TopicView
 from loadwise.protocol.error_codes import ErrorCode
@@ -83,7 +83,7 @@ class HeartbeatGroup(ABC):
 
     @property
     @abstractmethod
-    def members(self) -> Mapping[str, Member]:
+    def members(self) -> Mapping[str, GroupMember]:
         """Return the members by id."""
 
     @property

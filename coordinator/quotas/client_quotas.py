@@ -46,7 +46,7 @@ class MatchType(IntEnum):
     ANY = 2
 
 
-class Wanted(NamedTuple):
+class WantedEntity(NamedTuple):
     """One type that an entity must have."""
 
     type: str
@@ -122,7 +122,7 @@ class ClientQuotas:
             self._set[frozenset((kind, name) for kind, name in record.entity)] = dict(record.quotas)
 
     def matching(
-        self, wanted: Sequence[Wanted], *, strict: bool
+        self, wanted: Sequence[WantedEntity], *, strict: bool
     ) -> Iterator[tuple[Mapping[str, str | None], Mapping[str, float]]]:
         """The entities that have all that is wanted, and with ``strict`` nothing else, with their quotas."""
         for entity, quotas in self._set.items():
@@ -161,7 +161,7 @@ def _record(entity: Entity, quotas: Mapping[str, float]) -> QuotaRecord:
     return QuotaRecord(entity=tuple(ordered), quotas=dict(quotas))
 
 
-def check_filter(wanted: Sequence[Wanted]) -> None:
+def check_filter(wanted: Sequence[WantedEntity]) -> None:
     """Raise `UnknownEntityError` for a type that there is not, `BadConfigError` for one that is wanted twice."""
     for each in wanted:
         if each.type not in {USER, CLIENT_ID, IP}:

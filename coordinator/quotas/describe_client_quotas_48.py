@@ -9,7 +9,7 @@ from loadwise.coordinator.access import of_cluster
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.configs.definitions import BadConfigError
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.quotas.client_quotas import UnknownEntityError, Wanted, check_filter
+from loadwise.coordinator.quotas.client_quotas import UnknownEntityError, WantedEntity, check_filter
 from loadwise.coordinator.quotas.feature import ClusterQuotas
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
@@ -20,7 +20,7 @@ _Entry = DescribeClientQuotasResponse.EntryData
 
 def handle(call: Call[DescribeClientQuotasRequest], cluster: Cluster) -> DescribeClientQuotasResponse:
     """List the quotas that match the filter."""
-    wanted = [Wanted(each.entity_type, each.match_type, each.match) for each in call.body.components]
+    wanted = [WantedEntity(each.entity_type, each.match_type, each.match) for each in call.body.components]
     try:
         check_filter(wanted)
     except BadConfigError as problem:

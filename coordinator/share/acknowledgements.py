@@ -41,14 +41,14 @@ class Acknowledgement(NamedTuple):
     """One `AcknowledgeType` for each, or one for all."""
 
 
-class Refusal(NamedTuple):
+class AcknowledgeRefusal(NamedTuple):
     """Why an acknowledgement fails."""
 
     error: ErrorCode
     message: str
 
 
-def ownership_problem(delivery: Delivery, member_id: str, what: str) -> Refusal | None:
+def ownership_problem(delivery: Delivery, member_id: str, what: str) -> AcknowledgeRefusal | None:
     """Return why a member may not acknowledge a ``batch`` or an ``offset``; None if it may."""
     if delivery.member_id == NOBODY:
         return record_state_problem(f"The {what} cannot be acknowledged. The {what} is not in the acquired state.")
@@ -57,6 +57,6 @@ def ownership_problem(delivery: Delivery, member_id: str, what: str) -> Refusal 
     return None
 
 
-def record_state_problem(message: str) -> Refusal:
+def record_state_problem(message: str) -> AcknowledgeRefusal:
     """Return INVALID_RECORD_STATE with a message."""
-    return Refusal(ErrorCode.INVALID_RECORD_STATE, message)
+    return AcknowledgeRefusal(ErrorCode.INVALID_RECORD_STATE, message)

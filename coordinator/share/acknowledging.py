@@ -10,10 +10,10 @@ from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
-from loadwise.coordinator.share.acknowledgements import Acknowledgement, AcknowledgeType, Refusal
+from loadwise.coordinator.share.acknowledgements import Acknowledgement, AcknowledgeRefusal, AcknowledgeType
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.service import ShareKey
-from loadwise.coordinator.share.sessions import NO_TOPIC, SessionKey, TopicPartition
+from loadwise.coordinator.share.sessions import NO_TOPIC, SessionKey, TopicIdPartition
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import (
     ShareAcknowledgeRequest,
@@ -62,7 +62,7 @@ def session_key(call: _Call) -> SessionKey:
     return SessionKey(call.node_id, group_id, member_id)
 
 
-def told(call: _Call) -> dict[TopicPartition, Sequence[_Batch]]:
+def told(call: _Call) -> dict[TopicIdPartition, Sequence[_Batch]]:
     """Return the member's acknowledgements by partition, without empty ones."""
     return {
         (topic.topic_id or NO_TOPIC, each.partition_index): each.acknowledgement_batches
@@ -72,7 +72,7 @@ def told(call: _Call) -> dict[TopicPartition, Sequence[_Batch]]:
     }
 
 
-def led_here(call: Call, cluster: Cluster, where: TopicPartition) -> ReplicatedPartition | ErrorCode:
+def led_here(call: Call, cluster: Cluster, where: TopicIdPartition) -> ReplicatedPartition | ErrorCode:
     """Return the partition if the call's broker leads it, else the error."""
     topic_id, number = where
     topic = cluster.topics.get_by_id(topic_id)
@@ -86,11 +86,13 @@ def led_here(call: Call, cluster: Cluster, where: TopicPartition) -> ReplicatedP
     return partition if partition.leader == call.node_id else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def acknowledge(call: _Call, cluster: Cluster, where: TopicPartition, batches: Sequence[_Batch]) -> Refusal | None:
+def acknowledge(
+    call: _Call, cluster: Cluster, where: TopicIdPartition, batches: Sequence[_Batch]
+) -> AcknowledgeRefusal | None:
     """Apply a member's acknowledgements in a partition; return why they fail."""
     found = led_here(call, cluster, where)
     if isinstance(found, ErrorCode):
-        return Refusal(found, found.name)
+        return AcknowledgeRefusal(found, found.name)
     asking = session_key(call)
     key = ShareKey(asking.group_id, *where)
     limits = ShareGroups.of(cluster).limits(key.group_id)
@@ -99,7 +101,7 @@ def acknowledge(call: _Call, cluster: Cluster, where: TopicPartition, batches: S
     acknowledgements = []
     for problem, batch in _checked(batches, most):
         if problem is not None:
-            return Refusal(ErrorCode.INVALID_REQUEST, problem)
+            return AcknowledgeRefusal(ErrorCode.INVALID_REQUEST, problem)
         acknowledgements.append(Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types))
     return ShareGroups.of(cluster).shares.acknowledge(key, asking.member_id, acknowledgements, cluster.now_ms)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.records import AbortedTransaction
-from loadwise.coordinator.share.partition import Acquired, LogBatch, SharePartition, Wanted
+from loadwise.coordinator.share.partition import Acquired, LogBatch, SharePartition, WantedRecords
 from loadwise.protocol.batches import BatchHeader, read_header
 
 
@@ -44,7 +44,7 @@ def deliver(
     partition: SharePartition,
     log: PartitionLog,
     member_id: str,
-    wanted: Wanted,
+    wanted: WantedRecords,
     now_ms: int,
     *,
     max_bytes: int,

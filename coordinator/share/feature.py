@@ -8,7 +8,7 @@ from uuid import UUID
 
 from loadwise.coordinator.calls import Answer
 from loadwise.coordinator.cluster.log import PartitionLog
-from loadwise.coordinator.configs.resources import ResourceType
+from loadwise.coordinator.configs.resources import ConfigResourceType
 from loadwise.coordinator.feature import Feature
 from loadwise.coordinator.groups.events import KindHeartbeat, Token
 from loadwise.coordinator.groups.group import Group
@@ -72,7 +72,7 @@ class ShareGroups(Feature):
 
     def limits(self, group_id: str) -> ShareGroupLimits:
         """Return the limits of a group; its own configs override the brokers'."""
-        configs = self._cluster.resource_configs.of(ResourceType.GROUP, group_id)
+        configs = self._cluster.resource_configs.of(ConfigResourceType.GROUP, group_id)
         return self._cluster.settings.limits_of(ShareGroupLimits).of_group(configs)
 
     def replay(self, group_id: str, records: Iterable[ShareRecord], topics: TopicView, now_ms: int) -> ShareGroup:

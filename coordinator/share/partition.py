@@ -20,8 +20,8 @@ from typing import NamedTuple
 from loadwise.coordinator.share.acknowledgements import (
     SETTLED,
     Acknowledgement,
+    AcknowledgeRefusal,
     AcknowledgeType,
-    Refusal,
     ownership_problem,
     record_state_problem,
 )
@@ -47,7 +47,7 @@ class Acquired(NamedTuple):
     """How often they were delivered, including this time."""
 
 
-class Wanted(NamedTuple):
+class WantedRecords(NamedTuple):
     """How much a member wants to acquire."""
 
     max_records: int
@@ -121,7 +121,9 @@ class SharePartition:
 
     # ---- acquiring ----
 
-    def acquire(self, member_id: str, log_batches: Sequence[LogBatch], wanted: Wanted, now_ms: int) -> list[Acquired]:
+    def acquire(
+        self, member_id: str, log_batches: Sequence[LogBatch], wanted: WantedRecords, now_ms: int
+    ) -> list[Acquired]:
         """Acquire the available records of the batches for a member. O(records in flight)."""
         if not log_batches or wanted.max_records <= 0:
             return []
@@ -214,7 +216,7 @@ class SharePartition:
         return rows
 
     def _acquire_new(
-        self, member_id: str, log_batches: Sequence[LogBatch], wanted: Wanted, until_ms: int
+        self, member_id: str, log_batches: Sequence[LogBatch], wanted: WantedRecords, until_ms: int
     ) -> list[Acquired]:
         first, last = max(log_batches[0].first, self.next_offset), log_batches[-1].last
         end = first + wanted.max_records - 1
@@ -244,7 +246,9 @@ class SharePartition:
 
     # ---- acknowledging ----
 
-    def acknowledge(self, member_id: str, acknowledgements: Sequence[Acknowledgement], now_ms: int) -> Refusal | None:
+    def acknowledge(
+        self, member_id: str, acknowledgements: Sequence[Acknowledgement], now_ms: int
+    ) -> AcknowledgeRefusal | None:
         """Apply a member's acknowledgements, all or none; return why they fail. Then call `advance`.
 
         O(records in flight).
@@ -292,7 +296,7 @@ class SharePartition:
         told: Acknowledgement,
         now_ms: int,
         undo: list[tuple[Delivery, RecordState, int | None]],
-    ) -> Refusal | None:
+    ) -> AcknowledgeRefusal | None:
         if told.last < self.start_offset:
             return None
         batches = list(self._overlapping(told.first, told.last))
@@ -300,9 +304,11 @@ class SharePartition:
         if not is_known and not told.first < self.start_offset <= told.last:
             return record_state_problem("Batch record not found. The request batch offsets are not found in the cache.")
         if not batches:
-            return Refusal(ErrorCode.INVALID_REQUEST, "The first offset in request is past acquired records.")
+            return AcknowledgeRefusal(
+                ErrorCode.INVALID_REQUEST, "The first offset in request is past acquired records."
+            )
         if told.last > batches[-1].last:
-            return Refusal(ErrorCode.INVALID_REQUEST, "The last offset in request is past acquired records.")
+            return AcknowledgeRefusal(ErrorCode.INVALID_REQUEST, "The last offset in request is past acquired records.")
         for batch in batches:
             if batch.last < self.start_offset:
                 continue

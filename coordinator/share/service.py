@@ -15,7 +15,7 @@ from loadwise.coordinator.cluster.topics import Topics
 from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.records import KindTombstone
 from loadwise.coordinator.groups.service.groups import Groups
-from loadwise.coordinator.share.acknowledgements import Acknowledgement, Refusal
+from loadwise.coordinator.share.acknowledgements import Acknowledgement, AcknowledgeRefusal
 from loadwise.coordinator.share.group import ShareGroup
 from loadwise.coordinator.share.limits import ShareGroupLimits
 from loadwise.coordinator.share.partition import SharePartition
@@ -111,11 +111,11 @@ class Shares:
 
     def acknowledge(
         self, key: ShareKey, member_id: str, told: Sequence[Acknowledgement], now_ms: int
-    ) -> Refusal | None:
+    ) -> AcknowledgeRefusal | None:
         """Apply a member's acknowledgements in a partition; return why they fail."""
         share = self.known(key)
         if share is None:
-            return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no member has fetched from this partition")
+            return AcknowledgeRefusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no member has fetched from this partition")
         before = share.state
         refusal = share.acknowledge(member_id, told, now_ms)
         if share.state != before:

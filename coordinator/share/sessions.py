@@ -22,7 +22,7 @@ _MOST_PARTITIONS = 1_000_000
 
 NO_TOPIC = UUID(int=0)
 """The id of no topic, which a client may name too."""
-TopicPartition: TypeAlias = tuple[UUID, int]
+TopicIdPartition: TypeAlias = tuple[UUID, int]
 """A partition by its topic's id."""
 Named: TypeAlias = Sequence[tuple[UUID, Sequence[int]]]
 """Partitions by their topics' ids."""
@@ -49,7 +49,7 @@ class ShareSession:
 
     By topic, because the garbage collector would walk as many keys as partitions.
     """
-    held: set[TopicPartition] = field(default_factory=set)
+    held: set[TopicIdPartition] = field(default_factory=set)
     """Partitions of which the member has acquired records."""
 
     def __len__(self) -> int:
@@ -68,15 +68,15 @@ class ShareSession:
         for number in numbers:
             fetched.pop(number, None)
 
-    def part(self, start: int, most: int) -> list[TopicPartition]:
+    def part(self, start: int, most: int) -> list[TopicIdPartition]:
         """Return ``most`` partitions, beginning with number ``start``; the first follow the last."""
-        found: list[TopicPartition] = []
+        found: list[TopicIdPartition] = []
         for topic_id, numbers in chain(self.topics.items(), self.topics.items()):
             found += [(topic_id, number) for number in islice(numbers, start, start + most - len(found))]
             start = max(start - len(numbers), 0)
         return found
 
-    def answered(self, where: TopicPartition, *, is_error: bool) -> bool:
+    def answered(self, where: TopicIdPartition, *, is_error: bool) -> bool:
         """Note a response about a partition; return whether it must include it. The next must after an error."""
         topic_id, number = where
         fetched = self.topics.get(topic_id, {})
@@ -135,11 +135,11 @@ class ShareSessions:
         session.epoch = 1 if epoch == _INT32_MAX else epoch + 1
         return ErrorCode.NONE
 
-    def hold(self, key: SessionKey, where: TopicPartition) -> None:
+    def hold(self, key: SessionKey, where: TopicIdPartition) -> None:
         """Note that a member has acquired records of a partition."""
         self._sessions[key].held.add(where)
 
-    def end(self, key: SessionKey) -> list[TopicPartition]:
+    def end(self, key: SessionKey) -> list[TopicIdPartition]:
         """End a session and return the partitions of which its member has acquired records."""
         session = self._sessions.pop(key, None)
         if session is None:

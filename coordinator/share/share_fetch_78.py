@@ -16,7 +16,7 @@ from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
 from loadwise.coordinator.calls import Call, Later
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.share.acknowledgements import Refusal
+from loadwise.coordinator.share.acknowledgements import AcknowledgeRefusal
 from loadwise.coordinator.share.acknowledging import (
     acknowledge,
     led_here,
@@ -28,9 +28,9 @@ from loadwise.coordinator.share.acknowledging import (
 from loadwise.coordinator.share.delayed_fetches import DelayedShareFetch
 from loadwise.coordinator.share.delivery import Delivered, available_bytes, deliver
 from loadwise.coordinator.share.feature import ShareGroups
-from loadwise.coordinator.share.partition import SharePartition, Wanted
+from loadwise.coordinator.share.partition import SharePartition, WantedRecords
 from loadwise.coordinator.share.service import ShareKey
-from loadwise.coordinator.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_TOPIC, ShareSession, TopicPartition
+from loadwise.coordinator.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_TOPIC, ShareSession, TopicIdPartition
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import ShareFetchRequest, ShareFetchResponse
 
@@ -48,9 +48,9 @@ _RECORD_LIMIT = 1
 class _Answers:
     """The results of each partition so far."""
 
-    acknowledged: Mapping[TopicPartition, Refusal | None]
+    acknowledged: Mapping[TopicIdPartition, AcknowledgeRefusal | None]
     """The results of the acknowledgements."""
-    fetched: dict[TopicPartition, Delivered | ErrorCode] = field(default_factory=dict)
+    fetched: dict[TopicIdPartition, Delivered | ErrorCode] = field(default_factory=dict)
     """What was acquired, or the error."""
 
 
@@ -126,7 +126,7 @@ def _go_on(call: Call[ShareFetchRequest], cluster: Cluster, *, has_acknowledgeme
     return error
 
 
-def _next_partitions(session: ShareSession, epoch: int) -> list[TopicPartition]:
+def _next_partitions(session: ShareSession, epoch: int) -> list[TopicIdPartition]:
     """Return the partitions that a request looks at; each request starts elsewhere, so that none is skipped always.
 
     In a session with more than `_AT_ONCE` partitions, the next request looks at the next ones, and waits for a part of
@@ -138,12 +138,12 @@ def _next_partitions(session: ShareSession, epoch: int) -> list[TopicPartition]:
 
 
 def _fetch(
-    call: Call[ShareFetchRequest], cluster: Cluster, wanted: Sequence[TopicPartition], *, is_last: bool
-) -> dict[TopicPartition, Delivered | ErrorCode]:
+    call: Call[ShareFetchRequest], cluster: Cluster, wanted: Sequence[TopicIdPartition], *, is_last: bool
+) -> dict[TopicIdPartition, Delivered | ErrorCode]:
     """Acquire available records; empty if they are too few. ``is_last`` accepts any number."""
     body, key = call.body, session_key(call)
-    fetched: dict[TopicPartition, Delivered | ErrorCode] = {}
-    shares: dict[TopicPartition, tuple[SharePartition, ReplicatedPartition]] = {}
+    fetched: dict[TopicIdPartition, Delivered | ErrorCode] = {}
+    shares: dict[TopicIdPartition, tuple[SharePartition, ReplicatedPartition]] = {}
     for where in wanted:
         found = led_here(call, cluster, where)
         if isinstance(found, ErrorCode):
@@ -160,7 +160,7 @@ def _fetch(
     max_bytes = min(body.max_bytes, _MAX_BYTES) // max(len(shares), 1)
     is_empty = True
     for where, (share, found) in shares.items():
-        amount = Wanted(left, max(body.batch_size, 1), _is_strict(call))
+        amount = WantedRecords(left, max(body.batch_size, 1), _is_strict(call))
         delivered = deliver(
             share,
             found.log,
@@ -182,7 +182,7 @@ def _is_strict(call: Call[ShareFetchRequest]) -> bool:
     return call.version >= _RENEW and call.body.share_acquire_mode == _RECORD_LIMIT
 
 
-def _log(cluster: Cluster, where: TopicPartition) -> object | None:
+def _log(cluster: Cluster, where: TopicIdPartition) -> object | None:
     topic = cluster.topics.get_by_id(where[0])
     return None if topic is None or not 0 <= where[1] < len(topic.partitions) else topic.partitions[where[1]].log
 

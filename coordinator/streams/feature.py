@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
-from loadwise.coordinator.configs.resources import ResourceType
+from loadwise.coordinator.configs.resources import ConfigResourceType
 from loadwise.coordinator.feature import Feature
 from loadwise.coordinator.groups.events import KindHeartbeat
 from loadwise.coordinator.groups.group import Group
@@ -62,7 +62,7 @@ class StreamsGroups(Feature):
 
     def limits(self, group_id: str) -> StreamsGroupLimits:
         """Return the limits of a group; its own configs override the brokers'."""
-        configs = self._cluster.resource_configs.of(ResourceType.GROUP, group_id)
+        configs = self._cluster.resource_configs.of(ConfigResourceType.GROUP, group_id)
         return self._cluster.settings.limits_of(StreamsGroupLimits).of_group(configs)
 
     def replay(self, group_id: str, records: Iterable[StreamsRecord], topics: TopicView, now_ms: int) -> StreamsGroup:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from loadwise.coordinator.streams.configured_topology import ConfiguredTopology
-from loadwise.coordinator.streams.reconciliation import Reconciliation
+from loadwise.coordinator.streams.reconciliation import TaskReconciliation
 from loadwise.coordinator.streams.records import StreamsMemberAssignment, StreamsTarget
 from loadwise.coordinator.streams.state import StreamsMember, StreamsState
 from loadwise.coordinator.streams.sticky_assignor import TaskClient, assign
@@ -32,7 +32,7 @@ def new_target(state: StreamsState, configured: ConfiguredTopology, now_ms: int)
 def next_assignment(
     state: StreamsState, member: StreamsMember, target: Tasks, owned: Tasks | None
 ) -> StreamsMemberAssignment:
-    """Return a member's next assignment, which may be unchanged; ``owned`` as in `Reconciliation`."""
+    """Return a member's next assignment, which may be unchanged; ``owned`` as in `TaskReconciliation`."""
     process_id = member.metadata.process_id
 
     def are_of_others(member_ids: Iterable[str]) -> bool:
@@ -45,7 +45,7 @@ def next_assignment(
         active, *_ = state.holders.of(task)
         return not active and is_elsewhere(task)
 
-    return Reconciliation(
+    return TaskReconciliation(
         target=target,
         target_epoch=state.target.epoch,
         owned=owned,

@@ -15,7 +15,7 @@ from loadwise.coordinator.streams.topology import NO_TASKS, Task, Tasks, by_subt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reconciliation:
+class TaskReconciliation:
     """Everything that decides a member's next step."""
 
     target: Tasks

@@ -9,10 +9,11 @@ from __future__ import annotations
 from loadwise.coordinator.access import Need, needs
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_partition
+from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
-from loadwise.coordinator.transactions.outcomes import ProducerAt, TopicPartition
+from loadwise.coordinator.transactions.outcomes import ProducerAt
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
@@ -23,7 +24,7 @@ def handle(call: Call[AddOffsetsToTxnRequest], cluster: Cluster) -> AddOffsetsTo
     """Add the partition of ``__consumer_offsets`` that the group's offsets are in."""
     body = call.body
     if ClusterTransactions.of(cluster).is_coordinator(call, body.transactional_id):
-        partition = TopicPartition(CONSUMER_OFFSETS, coordinator_partition(body.group_id))
+        partition = Partition(CONSUMER_OFFSETS, coordinator_partition(body.group_id))
         producer = ProducerAt(body.producer_id, body.producer_epoch)
         error = ClusterTransactions.of(cluster).ids.add_partitions(
             body.transactional_id, producer, {partition}, cluster.now_ms

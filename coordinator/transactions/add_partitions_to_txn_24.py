@@ -11,10 +11,11 @@ from collections.abc import Container, Mapping, Sequence
 from loadwise.coordinator.access import Access, Need, of_cluster, refused_without
 from loadwise.coordinator.calls import Call, Outcome
 from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS
+from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
-from loadwise.coordinator.transactions.outcomes import ProducerAt, TopicPartition
+from loadwise.coordinator.transactions.outcomes import ProducerAt
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
@@ -58,8 +59,8 @@ def _errors(
     *,
     forbidden: Container[str] = (),
     verify_only: bool = False,
-) -> Mapping[TopicPartition, ErrorCode]:
-    partitions = [TopicPartition(topic.name, number) for topic in topics for number in topic.partitions]
+) -> Mapping[Partition, ErrorCode]:
+    partitions = [Partition(topic.name, number) for topic in topics for number in topic.partitions]
     wrong = {
         each: ErrorCode.TOPIC_AUTHORIZATION_FAILED if each.topic in forbidden else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         for each in partitions
@@ -78,13 +79,13 @@ def _errors(
     return dict.fromkeys(partitions, error)
 
 
-def _rows(topics: Sequence[_Asked], errors: Mapping[TopicPartition, ErrorCode]) -> list[_Topic]:
+def _rows(topics: Sequence[_Asked], errors: Mapping[Partition, ErrorCode]) -> list[_Topic]:
     row = _Topic.AddPartitionsToTxnPartitionResult
     return [
         _Topic(
             name=topic.name,
             results_by_partition=[
-                row(partition_index=number, partition_error_code=errors[TopicPartition(topic.name, number)])
+                row(partition_index=number, partition_error_code=errors[Partition(topic.name, number)])
                 for number in topic.partitions
             ],
         )

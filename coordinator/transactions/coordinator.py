@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Set
 
 from loadwise.coordinator.groups.deadlines import Deadlines
+from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.keeper import NOTHING, Keeper
 from loadwise.coordinator.transactions.limits import TransactionLimits
 from loadwise.coordinator.transactions.outcomes import (
     NO_PRODUCER_ID,
     Markers,
-    Outcome,
     ProducerAt,
-    TopicPartition,
+    TransactionOutcome,
 )
 from loadwise.coordinator.transactions.transaction import Transaction, TransactionState
 from loadwise.protocol.error_codes import ErrorCode
@@ -49,19 +49,19 @@ class Transactions:
 
     def init_producer_id(
         self, transactional_id: str, timeout_ms: int, expected: ProducerAt | None, now_ms: int
-    ) -> Outcome:
+    ) -> TransactionOutcome:
         """Give a producer its id and epoch, and shut out the one before it.
 
         A transaction under way is aborted first: the markers come with CONCURRENT_TRANSACTIONS, and the producer asks
         again.
         """
         if not transactional_id:
-            return Outcome(error=ErrorCode.INVALID_REQUEST)
+            return TransactionOutcome(error=ErrorCode.INVALID_REQUEST)
         if not 0 < timeout_ms <= self.limits.max_timeout_ms:
-            return Outcome(error=ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+            return TransactionOutcome(error=ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         now = self._by_id.get(transactional_id)
         if now is None and len(self._by_id) >= self.limits.max_ids:
-            return Outcome(error=ErrorCode.POLICY_VIOLATION)
+            return TransactionOutcome(error=ErrorCode.POLICY_VIOLATION)
         if now is None:
             now = Transaction(
                 transactional_id=transactional_id,
@@ -71,16 +71,16 @@ class Transactions:
             )
         error = now.init_error(expected)
         if error is not ErrorCode.NONE:
-            return Outcome(error=error)
+            return TransactionOutcome(error=error)
         if now.state is TransactionState.ONGOING:
             fenced = self.put(now.fenced(now_ms))
-            return Outcome(error=ErrorCode.CONCURRENT_TRANSACTIONS, markers=fenced.markers)
+            return TransactionOutcome(error=ErrorCode.CONCURRENT_TRANSACTIONS, markers=fenced.markers)
         new_producer_id = self._new_producer_id() if now.needs_new_producer_id(expected) else NO_PRODUCER_ID
         ready = self.put(now.initialized(expected, timeout_ms, now_ms, new_producer_id=new_producer_id))
-        return Outcome(producer=ready.producer)
+        return TransactionOutcome(producer=ready.producer)
 
     def add_partitions(
-        self, transactional_id: str, producer: ProducerAt, partitions: Set[TopicPartition], now_ms: int
+        self, transactional_id: str, producer: ProducerAt, partitions: Set[Partition], now_ms: int
     ) -> ErrorCode:
         """Let a producer write to some partitions in its transaction, which begins with the first."""
         if not transactional_id:
@@ -91,7 +91,7 @@ class Transactions:
             self.put(now.with_partitions(partitions, now_ms))
         return error
 
-    def check_partition(self, transactional_id: str, producer: ProducerAt, partition: TopicPartition) -> ErrorCode:
+    def check_partition(self, transactional_id: str, producer: ProducerAt, partition: Partition) -> ErrorCode:
         """Whether a producer may write to a partition: TRANSACTION_ABORTABLE if it was never added."""
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
@@ -103,16 +103,16 @@ class Transactions:
 
     def end(
         self, transactional_id: str, producer: ProducerAt, *, committed: bool, bumps_epoch: bool, now_ms: int
-    ) -> Outcome:
+    ) -> TransactionOutcome:
         """End a producer's transaction; ``bumps_epoch`` as in `Transaction.end_outcome`.
 
         The producer of the outcome is the one to go on with, for clients of KIP-890.
         """
         if not transactional_id:
-            return Outcome(error=ErrorCode.INVALID_REQUEST)
+            return TransactionOutcome(error=ErrorCode.INVALID_REQUEST)
         now = self._by_id.get(transactional_id)
         if now is None:
-            return Outcome(error=ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+            return TransactionOutcome(error=ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         outcome = now.end_outcome(producer, committed=committed, bumps_epoch=bumps_epoch)
         if outcome is not None:
             return outcome
@@ -120,7 +120,7 @@ class Transactions:
         ending = self.put(
             now.ended(committed=committed, bumps_epoch=bumps_epoch, new_producer_id=new_producer_id, now_ms=now_ms)
         )
-        return Outcome(producer=ending.completed(now_ms).producer, markers=ending.markers)
+        return TransactionOutcome(producer=ending.completed(now_ms).producer, markers=ending.markers)
 
     def complete(self, transactional_id: str, now_ms: int) -> None:
         """All markers are written that `end`, `init_producer_id` or `expire` asked for."""

@@ -11,7 +11,7 @@ from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
-from loadwise.coordinator.transactions.outcomes import Outcome, ProducerAt
+from loadwise.coordinator.transactions.outcomes import ProducerAt, TransactionOutcome
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import EndTxnRequest, EndTxnResponse
 
@@ -31,7 +31,7 @@ def handle(call: Call[EndTxnRequest], cluster: Cluster) -> EndTxnResponse:
             now_ms=cluster.now_ms,
         )
     else:
-        outcome = Outcome(error=ErrorCode.NOT_COORDINATOR)
+        outcome = TransactionOutcome(error=ErrorCode.NOT_COORDINATOR)
     if outcome.markers is not None:
         ClusterTransactions.of(cluster).write_markers(outcome.markers)
     error = outcome.error

@@ -8,13 +8,14 @@ from typing import ClassVar
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, TRANSACTION_STATE
 from loadwise.coordinator.feature import Feature
+from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Place, Snapshot
 from loadwise.coordinator.refusal_shapes import BY_INDEX, PARTITIONS, Refused, Rows
 from loadwise.coordinator.transactions import limits
 from loadwise.coordinator.transactions.coordinator import Transactions
 from loadwise.coordinator.transactions.limits import TransactionLimits
-from loadwise.coordinator.transactions.outcomes import Markers, ProducerAt, TopicPartition
+from loadwise.coordinator.transactions.outcomes import Markers, ProducerAt
 from loadwise.coordinator.transactions.transaction import Transaction
 from loadwise.coordinator.transactions.verification import Verification, verified
 from loadwise.protocol.batches import BatchHeader
@@ -78,7 +79,7 @@ class ClusterTransactions(Feature):
             self.ids,
             call.body.transactional_id,
             ProducerAt(header.producer_id, header.producer_epoch),
-            TopicPartition(topic, partition),
+            Partition(topic, partition),
             kind=Verification.of(call.version, _ADDS_PARTITIONS),
             now_ms=self._cluster.now_ms,
         )

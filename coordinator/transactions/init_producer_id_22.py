@@ -17,8 +17,8 @@ from loadwise.coordinator.transactions.outcomes import (
     NO_EPOCH,
     NO_PRODUCER,
     NO_PRODUCER_ID,
-    Outcome,
     ProducerAt,
+    TransactionOutcome,
 )
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import InitProducerIdRequest, InitProducerIdResponse
@@ -41,14 +41,14 @@ def handle(call: Call[InitProducerIdRequest], cluster: Cluster) -> InitProducerI
     return InitProducerIdResponse(error_code=error, producer_id=producer_id, producer_epoch=epoch)
 
 
-def _initialized(call: Call[InitProducerIdRequest], cluster: Cluster, transactional_id: str) -> Outcome:
+def _initialized(call: Call[InitProducerIdRequest], cluster: Cluster, transactional_id: str) -> TransactionOutcome:
     body = call.body
     told = ProducerAt(body.producer_id, body.producer_epoch) if call.version >= _TELLS_WHO else NO_PRODUCER
     if (told.producer_id == NO_PRODUCER_ID) != (told.epoch == NO_EPOCH):
-        return Outcome(error=ErrorCode.INVALID_REQUEST)
+        return TransactionOutcome(error=ErrorCode.INVALID_REQUEST)
     transactions = ClusterTransactions.of(cluster)
     if not transactions.is_coordinator(call, transactional_id):
-        return Outcome(error=ErrorCode.NOT_COORDINATOR)
+        return TransactionOutcome(error=ErrorCode.NOT_COORDINATOR)
     expected = None if told == NO_PRODUCER else told
     timeout_ms = body.transaction_timeout_ms
     outcome = transactions.ids.init_producer_id(transactional_id, timeout_ms, expected, cluster.now_ms)

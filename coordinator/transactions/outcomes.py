@@ -6,17 +6,11 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from loadwise.coordinator.groups.partitions import Partition
 from loadwise.protocol.error_codes import ErrorCode
 
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1
-
-
-class TopicPartition(NamedTuple):
-    """A partition that takes part in a transaction; a group does with its partition of ``__consumer_offsets``."""
-
-    topic: str
-    number: int
 
 
 class ProducerAt(NamedTuple):
@@ -37,11 +31,11 @@ class Markers:
     producer: ProducerAt
     """Under which id and epoch they are written."""
     committed: bool
-    partitions: Set[TopicPartition]
+    partitions: Set[Partition]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TransactionOutcome:
     """The answer to a producer, and what else is to be done."""
 
     error: ErrorCode = ErrorCode.NONE

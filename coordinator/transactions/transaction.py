@@ -11,14 +11,14 @@ from collections.abc import Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.keeper import Forked, Place
 from loadwise.coordinator.transactions.outcomes import (
     NO_EPOCH,
     NO_PRODUCER_ID,
     Markers,
-    Outcome,
     ProducerAt,
-    TopicPartition,
+    TransactionOutcome,
 )
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -67,7 +67,7 @@ class Transaction(Forked):
     timeout_ms: int
     """How long a transaction may take."""
     state: TransactionState = TransactionState.EMPTY
-    partitions: Set[TopicPartition] = frozenset()
+    partitions: Set[Partition] = frozenset()
     started_ms: int = _NEVER_STARTED
     """When the transaction began; -1 if there was none yet."""
     updated_ms: int
@@ -156,7 +156,7 @@ class Transaction(Forked):
             return ErrorCode.PRODUCER_FENCED
         return ErrorCode.CONCURRENT_TRANSACTIONS if self.state.is_ending else ErrorCode.NONE
 
-    def with_partitions(self, added: Set[TopicPartition], now_ms: int) -> Transaction:
+    def with_partitions(self, added: Set[Partition], now_ms: int) -> Transaction:
         """With some partitions more; a transaction begins with the first."""
         is_ongoing = self.state is TransactionState.ONGOING
         if is_ongoing and added <= self.partitions:
@@ -182,28 +182,28 @@ class Transaction(Forked):
         rotated = self.epoch == 0 and producer == (self.previous_producer_id, self.last_epoch - 1)
         return rotated or (producer.producer_id == self.producer_id and producer.epoch + 1 == self.epoch)
 
-    def end_outcome(self, producer: ProducerAt, *, committed: bool, bumps_epoch: bool) -> Outcome | None:
+    def end_outcome(self, producer: ProducerAt, *, committed: bool, bumps_epoch: bool) -> TransactionOutcome | None:
         """What an EndTxn is answered that changes nothing; None if the transaction is to be `ended`.
 
         ``bumps_epoch``: the client knows KIP-890, by which each transaction has an epoch of its own.
         """
         is_retry = bumps_epoch and self.is_retry(producer)
         if producer.producer_id != self.producer_id and not is_retry:
-            return Outcome(error=ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+            return TransactionOutcome(error=ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         must_be_retry = bumps_epoch and self.state.is_ending
         if not is_retry and (must_be_retry or producer.epoch != self.epoch):
-            return Outcome(error=ErrorCode.PRODUCER_FENCED)
-        refused = Outcome(error=ErrorCode.INVALID_TXN_STATE)
+            return TransactionOutcome(error=ErrorCode.PRODUCER_FENCED)
+        refused = TransactionOutcome(error=ErrorCode.INVALID_TXN_STATE)
         match self.state:
             case TransactionState.ONGOING:
                 return None
             case TransactionState.PREPARE_COMMIT | TransactionState.PREPARE_ABORT:
                 is_same = committed == (self.state is TransactionState.PREPARE_COMMIT)
-                return Outcome(error=ErrorCode.CONCURRENT_TRANSACTIONS) if is_same else refused
+                return TransactionOutcome(error=ErrorCode.CONCURRENT_TRANSACTIONS) if is_same else refused
             case TransactionState.COMPLETE_COMMIT | TransactionState.COMPLETE_ABORT:
                 is_same = committed == (self.state is TransactionState.COMPLETE_COMMIT)
                 if is_same and (is_retry or not bumps_epoch):
-                    return Outcome(producer=self.producer)
+                    return TransactionOutcome(producer=self.producer)
         # KIP-890 lets a client abort when nothing was written, to get an epoch that is its own.
         return None if bumps_epoch and not committed and not is_retry else refused
 

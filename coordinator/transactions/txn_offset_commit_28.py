@@ -19,7 +19,7 @@ from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
-from loadwise.coordinator.transactions.outcomes import ProducerAt, TopicPartition
+from loadwise.coordinator.transactions.outcomes import ProducerAt
 from loadwise.coordinator.transactions.verification import Verification, verified
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
@@ -90,7 +90,7 @@ def _error(call: Call[TxnOffsetCommitRequest], cluster: Cluster) -> ErrorCode:
         ClusterTransactions.of(cluster).ids,
         body.transactional_id,
         ProducerAt(body.producer_id, body.producer_epoch),
-        TopicPartition(CONSUMER_OFFSETS, coordinator_partition(body.group_id)),
+        Partition(CONSUMER_OFFSETS, coordinator_partition(body.group_id)),
         kind=Verification.of(call.version, _ADDS_GROUP),
         now_ms=cluster.now_ms,
     )

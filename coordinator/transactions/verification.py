@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.transactions.coordinator import Transactions
-from loadwise.coordinator.transactions.outcomes import ProducerAt, TopicPartition
+from loadwise.coordinator.transactions.outcomes import ProducerAt
 from loadwise.protocol.error_codes import ErrorCode
 
 
@@ -33,7 +34,7 @@ def verified(
     transactions: Transactions,
     transactional_id: str,
     producer: ProducerAt,
-    partition: TopicPartition,
+    partition: Partition,
     *,
     kind: Verification,
     now_ms: int,

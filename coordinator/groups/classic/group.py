@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final, Self, assert_never
 
-from loadwise.coordinator.groups.classic.member import ClassicMember, MemberTerms
+from loadwise.coordinator.groups.classic.member import ClassicMember, JoinTerms
 from loadwise.coordinator.groups.classic.offered_protocols import OfferedProtocols
 from loadwise.coordinator.groups.classic.states import (
     TRANSITIONS,
@@ -471,7 +471,7 @@ class ClassicGroup:
                 # nothing.
                 self._wait_for_all(member, event.token, came_back)
 
-    def _put_back(self, member: ClassicMember, member_id: str, terms: MemberTerms) -> None:
+    def _put_back(self, member: ClassicMember, member_id: str, terms: JoinTerms) -> None:
         """Undo a replacement that cannot be stored."""
         self._fence(member.member_id, member_id)
         self._offered.remove(member.protocols)

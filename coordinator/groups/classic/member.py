@@ -6,12 +6,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from loadwise.coordinator.groups.effects import JoinedMember
+from loadwise.coordinator.groups.effects import JoinReplyMember
 from loadwise.coordinator.groups.events import Join, Protocol
 from loadwise.coordinator.groups.records import MemberRecord
 
 
-class MemberTerms(NamedTuple):
+class JoinTerms(NamedTuple):
     """The part of a member that each of its joins sets."""
 
     protocols: Sequence[Protocol]
@@ -66,17 +66,17 @@ class ClassicMember:
         return len(self.assignment) + sum(len(metadata) for _, metadata in self.protocols)
 
     @property
-    def terms(self) -> MemberTerms:
+    def terms(self) -> JoinTerms:
         """Return what `update` changes."""
-        return MemberTerms(self.protocols, self.rebalance_timeout_ms, self.session_timeout_ms)
+        return JoinTerms(self.protocols, self.rebalance_timeout_ms, self.session_timeout_ms)
 
     @terms.setter
-    def terms(self, terms: MemberTerms) -> None:
+    def terms(self, terms: JoinTerms) -> None:
         self.protocols, self.rebalance_timeout_ms, self.session_timeout_ms = terms
 
     def update(self, event: Join) -> None:
         """Take in what a member that joins again brings."""
-        self.terms = MemberTerms(tuple(event.protocols), event.rebalance_timeout_ms, event.session_timeout_ms)
+        self.terms = JoinTerms(tuple(event.protocols), event.rebalance_timeout_ms, event.session_timeout_ms)
 
     def metadata(self, protocol_name: str) -> bytes:
         """Return its subscription under one of its protocols. Raises KeyError for another."""
@@ -93,9 +93,9 @@ class ClassicMember:
         """Return the candidate that it prefers; it supports at least one."""
         return next(name for name, _ in self.protocols if name in candidates)
 
-    def seen_by_leader(self, protocol_name: str) -> JoinedMember:
+    def seen_by_leader(self, protocol_name: str) -> JoinReplyMember:
         """Return the member as the leader gets it."""
-        return JoinedMember(self.member_id, self.instance_id, self.metadata(protocol_name))
+        return JoinReplyMember(self.member_id, self.instance_id, self.metadata(protocol_name))
 
     def record(self, protocol_name: str) -> MemberRecord:
         """Return the member's record."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
-from loadwise.coordinator.groups.consumer.rebalancer import Rebalancer, Timer
+from loadwise.coordinator.groups.consumer.rebalancer import ConsumerTimer, Rebalancer
 from loadwise.coordinator.groups.consumer_records import ClassicMemberMetadata, MemberState
 from loadwise.coordinator.groups.effects import HeartbeatReply, JoinReply, Reply, SyncReply
 from loadwise.coordinator.groups.events import NO_MEMBER_ID, Heartbeat, Join, Sync
@@ -58,13 +58,13 @@ def join(group: Rebalancer, event: Join) -> None:
     if not (downgrades and group.hard_state.target_epoch < group.hard_state.epoch):
         owned = _by_id(subscription.owned, group.topics)
         group.reconcile(member, owned, subscription_changed=changed)
-    group.set_timer(Timer.JOIN, member_id, None)
+    group.set_timer(ConsumerTimer.JOIN, member_id, None)
     if downgrades:
         is_stale = group.hard_state.target_epoch < group.hard_state.epoch
         group.downgrade(f"{member_id} uses the classic protocol now", rebalance=is_stale)
     else:
         group.restart_session(member)
-        group.set_timer(Timer.SYNC, member_id, event.rebalance_timeout_ms)
+        group.set_timer(ConsumerTimer.SYNC, member_id, event.rebalance_timeout_ms)
     reply = JoinReply(
         member_id=member_id,
         generation=member.current.epoch,
@@ -82,7 +82,7 @@ def sync(group: Rebalancer, event: Sync) -> None:
     if member is None or error is not ErrorCode.NONE:
         group.effects.append(Reply(event.token, SyncReply(error=error)))
         return
-    group.set_timer(Timer.SYNC, member.member_id, None)
+    group.set_timer(ConsumerTimer.SYNC, member.member_id, None)
     group.restart_session(member)
     reply = SyncReply(
         protocol_type=event.protocol_type,
@@ -188,8 +188,8 @@ def _has_a_step_to_take(group: Rebalancer, member: ConsumerMember) -> bool:
 
 
 def _expect_join(group: Rebalancer, member: ConsumerMember) -> None:
-    if (Timer.JOIN, member.member_id) not in group.deadlines:
-        group.set_timer(Timer.JOIN, member.member_id, member.subscription.rebalance_timeout_ms)
+    if (ConsumerTimer.JOIN, member.member_id) not in group.deadlines:
+        group.set_timer(ConsumerTimer.JOIN, member.member_id, member.subscription.rebalance_timeout_ms)
 
 
 def _by_id(partitions: Mapping[str, Sequence[int]], topics: TopicView) -> dict[UUID, Sequence[int]]:

@@ -28,7 +28,7 @@ from loadwise.coordinator.groups.consumer import classic_members
 from loadwise.coordinator.groups.consumer.assignors import ServerAssignor
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
-from loadwise.coordinator.groups.consumer.rebalancer import Rebalancer, Timer
+from loadwise.coordinator.groups.consumer.rebalancer import ConsumerTimer, Rebalancer
 from loadwise.coordinator.groups.consumer.state import ConsumerGroupState
 from loadwise.coordinator.groups.consumer.topic_regex import matching
 from loadwise.coordinator.groups.consumer_records import LEFT_FOR_NOW, ConsumerRecord, MemberState, MemberSubscription
@@ -351,7 +351,7 @@ class ConsumerGroup:
                 self._rebalancer.write(
                     replace(static.current, epoch=LEFT_FOR_NOW, assigned=at_epoch_0, pending_revocation={})
                 )
-                self._rebalancer.set_timer(Timer.REBALANCE, static.member_id, None)
+                self._rebalancer.set_timer(ConsumerTimer.REBALANCE, static.member_id, None)
                 return ConsumerHeartbeatReply(member_id=static.member_id, epoch=LEFT_FOR_NOW)
         self._rebalancer.remove([event.member_id], f"{event.member_id} left")
         return ConsumerHeartbeatReply(member_id=event.member_id, epoch=event.epoch)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # imports numpy, which is optional
     from loadwise.coordinator.groups.consumer.load_watch import LoadWatch
 
 
-class Timer(Enum):
+class ConsumerTimer(Enum):
     """What a member can time out of."""
 
     SESSION = "sent no heartbeat within its session timeout"
@@ -63,7 +63,7 @@ class Rebalancer:
         self.topics = topics
         self.limits = limits
         self.max_classic_size = max_classic_size
-        self.deadlines: Deadlines[tuple[Timer, str]] = Deadlines()
+        self.deadlines: Deadlines[tuple[ConsumerTimer, str]] = Deadlines()
         self.now_ms = 0
         self.reason = ""
         """Why the group epoch was last incremented, for the history."""
@@ -193,7 +193,7 @@ class Rebalancer:
 
     def watch_load(self) -> None:
         """Read partitions' load at intervals while the assignor uses it."""
-        key = (Timer.LOAD, "")
+        key = (ConsumerTimer.LOAD, "")
         if not (self.hard_state.members and self.assignor.uses_load):
             self.deadlines.set(key, None)
             self._load = None
@@ -277,7 +277,7 @@ class Rebalancer:
         """Drop all state of a member."""
         for kind in ("current", "target", "member"):
             self.write(ConsumerTombstone(group_id=self._group_id, key=(kind, member_id)))
-        for timer in Timer:
+        for timer in ConsumerTimer:
             self.deadlines.set((timer, member_id), None)
 
     # ---- time ----
@@ -285,12 +285,12 @@ class Rebalancer:
     def expire(self) -> None:
         """Remove members whose timers have expired."""
         for timer, member_id in self.deadlines.due(self.now_ms):
-            if timer is Timer.LOAD:
+            if timer is ConsumerTimer.LOAD:
                 self._look_at_load()
             elif member_id in self.hard_state.members and not self.is_downgraded:
                 self.remove([member_id], f"{member_id} {timer.value}")
 
-    def set_timer(self, timer: Timer, member_id: str, after_ms: int | None) -> None:
+    def set_timer(self, timer: ConsumerTimer, member_id: str, after_ms: int | None) -> None:
         """Set, move or clear a timer of a member."""
         self.deadlines.set((timer, member_id), None if after_ms is None else self.now_ms + max(after_ms, 1))
 
@@ -298,12 +298,14 @@ class Rebalancer:
         """A member is alive."""
         classic = member.subscription.classic
         timeout_ms = self.limits.session_timeout_ms if classic is None else classic.session_timeout_ms
-        self.set_timer(Timer.SESSION, member.member_id, timeout_ms)
+        self.set_timer(ConsumerTimer.SESSION, member.member_id, timeout_ms)
 
     def set_rebalance_timer(self, member: ConsumerMember) -> None:
         """Start the rebalance timer of a member that must revoke partitions."""
         is_slow = member.current.state is MemberState.UNREVOKED_PARTITIONS and not member.is_classic
-        self.set_timer(Timer.REBALANCE, member.member_id, member.subscription.rebalance_timeout_ms if is_slow else None)
+        self.set_timer(
+            ConsumerTimer.REBALANCE, member.member_id, member.subscription.rebalance_timeout_ms if is_slow else None
+        )
 
     # ---- records ----
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from loadwise.coordinator.cluster.topics import Topics
-from loadwise.coordinator.groups.group import Group, Member
+from loadwise.coordinator.groups.group import Group, GroupMember
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.groups.service.groups import Groups
 
@@ -113,7 +113,7 @@ def view_group(groups: Groups, topics: Topics, group_id: str) -> GroupView:
     )
 
 
-def _member(group: Group, member: Member) -> MemberView:
+def _member(group: Group, member: GroupMember) -> MemberView:
     return MemberView(
         member_id=member.member_id,
         instance_id=member.instance_id,

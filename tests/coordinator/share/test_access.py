@@ -12,7 +12,7 @@ from wires import Wire
 
 from loadwise.coordinator import Acl
 from loadwise.coordinator.authorization.authorizer import Authorizer
-from loadwise.coordinator.configs.resources import ResourceType as ConfigResource
+from loadwise.coordinator.configs.resources import ConfigResourceType
 from loadwise.coordinator.rights import Operation
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.protocol.error_codes import ErrorCode
@@ -25,7 +25,7 @@ _TOPIC_DESCRIBE, _TOPIC_READ = "TOPIC DESCRIBE", "TOPIC READ"
 def wire_with(*granted: str, members: bool = True) -> Wire:
     """A broker with share group ``s``, of which a client may do this to the group and to topic ``t``."""
     wire = Wire()
-    wire.cluster.resource_configs.put(ConfigResource.GROUP, "s", {"share.auto.offset.reset": "earliest"})
+    wire.cluster.resource_configs.put(ConfigResourceType.GROUP, "s", {"share.auto.offset.reset": "earliest"})
     assert heartbeat(wire) == 0
     assert fetched(wire, 0) == (0, 0, True)
     if not members:

@@ -8,7 +8,7 @@ from wires import Wire
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.share.delivery import Delivered, deliver
 from loadwise.coordinator.share.limits import ShareGroupLimits
-from loadwise.coordinator.share.partition import Acquired, SharePartition, Wanted
+from loadwise.coordinator.share.partition import Acquired, SharePartition, WantedRecords
 from loadwise.protocol.error_codes import ErrorCode
 
 _PRODUCER = 7
@@ -35,7 +35,7 @@ def append(log: PartitionLog, *values: bytes, sequence: int | None = None) -> No
 
 def delivered(log: PartitionLog, *, committed_only: bool) -> tuple[Delivered, SharePartition]:
     share = SharePartition(0, ShareGroupLimits(committed_only=committed_only))
-    return deliver(share, log, "a", Wanted(500), 0, max_bytes=100_000, at_least_one=True), share
+    return deliver(share, log, "a", WantedRecords(500), 0, max_bytes=100_000, at_least_one=True), share
 
 
 def test_without_isolation_everything_is_delivered() -> None:
@@ -52,7 +52,7 @@ def test_committed_records_are_those_before_an_open_transaction_and_not_of_an_ab
 def test_only_batches_with_records_of_its_own_are_sent() -> None:
     log = log_with_transactions()
     share = SharePartition(0, ShareGroupLimits())
-    first = deliver(share, log, "a", Wanted(3), 0, max_bytes=100_000, at_least_one=True)
+    first = deliver(share, log, "a", WantedRecords(3), 0, max_bytes=100_000, at_least_one=True)
     assert first.acquired == [Acquired(0, 2, 1)]
     assert first.records == log.read(0, 1, at_least_one=True)
 
@@ -65,6 +65,6 @@ def test_aborted_transactions_do_not_keep_a_member_from_what_is_behind_them() ->
     log.end_transaction(_PRODUCER, 0, committed=False, coordinator_epoch=0, timestamp_ms=1000)
     append(log, b"y")
     share = SharePartition(3, ShareGroupLimits(committed_only=True))
-    got = deliver(share, log, "a", Wanted(2), 0, max_bytes=100_000, at_least_one=True)
+    got = deliver(share, log, "a", WantedRecords(2), 0, max_bytes=100_000, at_least_one=True)
     assert got.acquired == [Acquired(7, 8, 1)], "the marker at 7 is for the client to pass over"
     assert share.start_offset == 7

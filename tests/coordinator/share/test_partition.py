@@ -12,7 +12,7 @@ from seeds import random_walk
 from loadwise.coordinator.share.acknowledgements import Acknowledgement, AcknowledgeType
 from loadwise.coordinator.share.in_flight import NOBODY, RecordState
 from loadwise.coordinator.share.limits import ShareGroupLimits
-from loadwise.coordinator.share.partition import Acquired, LogBatch, SharePartition, Wanted
+from loadwise.coordinator.share.partition import Acquired, LogBatch, SharePartition, WantedRecords
 from loadwise.protocol.error_codes import ErrorCode
 
 MEMBERS = st.sampled_from(["a", "b", "c"])
@@ -88,7 +88,7 @@ class SharePartitionWalk(RuleBasedStateMachine):
             return
         before, in_flight = self.share.next_offset, self.share.next_offset - self.share.start_offset
         found = self.log.read(self.share.next_fetch_offset, batches)
-        rows = self.share.acquire(member, found, Wanted(most, batch_size, strict), self.now_ms)
+        rows = self.share.acquire(member, found, WantedRecords(most, batch_size, strict), self.now_ms)
         for first, last, count in rows:
             for offset in range(first, last + 1):
                 record = self.records.setdefault(offset, Record())
@@ -197,7 +197,7 @@ class SharePartitionWalk(RuleBasedStateMachine):
         self.lose_a_member("a"), self.lose_a_member("b"), self.lose_a_member("c")
         for _ in range(2 * self.log.end + 10):
             found = self.log.read(self.share.next_fetch_offset, 3)
-            rows: list[Acquired] = self.share.acquire("a", found, Wanted(10), self.now_ms)
+            rows: list[Acquired] = self.share.acquire("a", found, WantedRecords(10), self.now_ms)
             for first, last, _ in rows:
                 assert self.share.acknowledge("a", [Acknowledgement(first, last, [1])], self.now_ms) is None
             self.share.advance()
@@ -208,7 +208,7 @@ TestSharePartition = random_walk(SharePartitionWalk, walks=30, steps=25)
 
 
 def acquired(share: SharePartition, member: str, *batches: tuple[int, int], most: int = 500) -> list[Acquired]:
-    return share.acquire(member, [LogBatch(*each) for each in batches], Wanted(most), 0)
+    return share.acquire(member, [LogBatch(*each) for each in batches], WantedRecords(most), 0)
 
 
 def test_a_log_that_loses_its_first_records_takes_what_nobody_has_of_them() -> None:

@@ -14,7 +14,7 @@ from wires import TOKENS, Wire
 from loadwise.coordinator import leadership
 from loadwise.coordinator.calls import Answer, Call
 from loadwise.coordinator.cluster.brokers import Brokers
-from loadwise.coordinator.configs.resources import ResourceType
+from loadwise.coordinator.configs.resources import ConfigResourceType
 from loadwise.coordinator.router import Router
 from loadwise.coordinator.services import services
 from loadwise.coordinator.share import service, sessions
@@ -38,7 +38,7 @@ def share_fetch(wire: Wire, group: str, epoch: int = 0, numbers: tuple[int, ...]
 
 def begin_at_the_start(wire: Wire, *groups: str) -> None:
     for each in groups:
-        wire.cluster.resource_configs.put(ResourceType.GROUP, each, {"share.auto.offset.reset": "earliest"})
+        wire.cluster.resource_configs.put(ConfigResourceType.GROUP, each, {"share.auto.offset.reset": "earliest"})
 
 
 def test_of_ids_without_a_group_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +184,7 @@ def test_records_that_are_deleted_are_passed_over_while_members_have_some() -> N
 def test_deleted_records_make_room_for_a_fetch_that_waits() -> None:
     wire = Brokered()
     wire.cluster.resource_configs.put(
-        ResourceType.GROUP, "s", {"share.auto.offset.reset": "earliest", "share.partition.max.record.locks": "3"}
+        ConfigResourceType.GROUP, "s", {"share.auto.offset.reset": "earliest", "share.partition.max.record.locks": "3"}
     )
     log = wire.cluster.topics.log("t", 0)
     assert log is not None

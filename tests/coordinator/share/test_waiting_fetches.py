@@ -18,7 +18,7 @@ from seeds import random_walk
 from wires import APIS, TOKENS, Wire
 
 from loadwise.coordinator.calls import Answer, Call
-from loadwise.coordinator.configs.resources import ResourceType
+from loadwise.coordinator.configs.resources import ConfigResourceType
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.service import ShareKey
 from loadwise.coordinator.share.sessions import SessionKey
@@ -55,7 +55,7 @@ class WaitingFetches(RuleBasedStateMachine):
             "share.partition.max.record.locks": "100",
             "share.record.lock.duration.ms": "1000",
         }
-        self.wire.cluster.resource_configs.put(ResourceType.GROUP, GROUP, limits)
+        self.wire.cluster.resource_configs.put(ConfigResourceType.GROUP, GROUP, limits)
 
     # ---- what clients do ----
 

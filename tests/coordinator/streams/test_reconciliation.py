@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadwise.coordinator.streams.reconciliation import Reconciliation
+from loadwise.coordinator.streams.reconciliation import TaskReconciliation
 from loadwise.coordinator.streams.records import StreamsMemberAssignment, StreamsMemberState
 from loadwise.coordinator.streams.topology import Task, Tasks
 
@@ -15,7 +15,7 @@ def test_a_standby_waits_until_its_process_has_given_the_task_up() -> None:
     held = {HELD}
 
     def step(member: StreamsMemberAssignment) -> StreamsMemberAssignment:
-        reconciliation = Reconciliation(
+        reconciliation = TaskReconciliation(
             target=target,
             target_epoch=5,
             owned=Tasks(),

@@ -13,14 +13,15 @@ from seeds import random_walk
 
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.configs.topic_configs import LogConfig
+from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.transactions.coordinator import Transactions
 from loadwise.coordinator.transactions.limits import TransactionLimits
-from loadwise.coordinator.transactions.outcomes import NO_PRODUCER, Markers, ProducerAt, TopicPartition
+from loadwise.coordinator.transactions.outcomes import NO_PRODUCER, Markers, ProducerAt
 from loadwise.coordinator.transactions.transaction import LAST_EPOCH, Transaction, TransactionState
 from loadwise.protocol.error_codes import ErrorCode
 
 NAMES = ("a", "b")
-PARTITIONS = [TopicPartition("t", number) for number in range(2)]
+PARTITIONS = [Partition("t", number) for number in range(2)]
 
 
 class Walk(RuleBasedStateMachine):
@@ -32,10 +33,10 @@ class Walk(RuleBasedStateMachine):
         self.transactions = Transactions(count(100).__next__, TransactionLimits(max_timeout_ms=1000))
         self.logs = {each: PartitionLog(calc_crc32c, LogConfig()) for each in PARTITIONS}
         self.current: dict[str, ProducerAt] = {}
-        self.sequences: dict[tuple[str, TopicPartition], int] = {}
-        self.written: dict[str, list[tuple[TopicPartition, int]]] = {name: [] for name in NAMES}
-        self.committed: set[tuple[TopicPartition, int]] = set()
-        self.aborted: set[tuple[TopicPartition, int]] = set()
+        self.sequences: dict[tuple[str, Partition], int] = {}
+        self.written: dict[str, list[tuple[Partition, int]]] = {name: [] for name in NAMES}
+        self.committed: set[tuple[Partition, int]] = set()
+        self.aborted: set[tuple[Partition, int]] = set()
         self.given: list[ProducerAt] = []
         for name in NAMES:  # close to the end of the epochs, or at their beginning
             self.transactions.put(
@@ -78,7 +79,7 @@ class Walk(RuleBasedStateMachine):
             self.sequences[name, partition] = 0
 
     @rule(name=st.sampled_from(NAMES), partition=st.sampled_from(PARTITIONS), records=st.integers(1, 3))
-    def write(self, name: str, partition: TopicPartition, records: int) -> None:
+    def write(self, name: str, partition: Partition, records: int) -> None:
         who = self.current.get(name)
         if who is None:
             return

@@ -18,7 +18,7 @@ from streams_exchanges import streams_heartbeat, topology
 from loadwise.coordinator import leadership
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_partition
-from loadwise.coordinator.configs.resources import ResourceType
+from loadwise.coordinator.configs.resources import ConfigResourceType
 from loadwise.coordinator.faults.injector import FaultInjector
 from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.groups.classic.states import GroupState
@@ -450,7 +450,7 @@ class ClusterWalk(RuleBasedStateMachine):
         topic = self.cluster.topics.get(name)
         if topic is None:
             return
-        self.cluster.resource_configs.put(ResourceType.GROUP, "s", {"share.auto.offset.reset": "earliest"})
+        self.cluster.resource_configs.put(ConfigResourceType.GROUP, "s", {"share.auto.offset.reset": "earliest"})
         row = client_messages.ShareFetchRequest.FetchTopic
         partition = row.FetchPartition(partition_index=0, acknowledgement_batches=[])
         request = client_messages.ShareFetchRequest(

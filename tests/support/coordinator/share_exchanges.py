@@ -8,7 +8,7 @@ from typing import Any
 import client_messages
 from wires import Wire
 
-from loadwise.coordinator.configs.resources import ResourceType
+from loadwise.coordinator.configs.resources import ConfigResourceType
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -55,7 +55,7 @@ def _fetch(wire: Wire, epoch: int = 0, told: Sequence[tuple[int, int, int]] = ()
 
 
 def _begin_at_the_start(wire: Wire) -> None:
-    wire.cluster.resource_configs.put(ResourceType.GROUP, "s", {"share.auto.offset.reset": "earliest"})
+    wire.cluster.resource_configs.put(ConfigResourceType.GROUP, "s", {"share.auto.offset.reset": "earliest"})
     _heartbeat(wire)
 
 
