@@ -204,9 +204,7 @@ class GroupControl:
 
     def all(self) -> Sequence[views.GroupView]:
         """Return every group with its members, lag and history, sorted by group id."""
-        return self._run(
-            lambda: views.view_groups(self._controlled.server.cluster.groups, self._controlled.server.cluster.topics)
-        )
+        return self._run(self._all)
 
     def get(self, group_id: str) -> views.GroupView:
         """Return one group with its members, lag and history."""
@@ -218,19 +216,11 @@ class GroupControl:
 
     def expire_session(self, group_id: str, member: str) -> None:
         """End a member's session, as if its heartbeats had stopped for the session timeout."""
-        self._run(
-            lambda: self._controlled.server.operate(
-                lambda groups, now: operations.expire_session(groups, group_id, member, now)
-            )
-        )
+        self._operate(lambda groups, now: operations.expire_session(groups, group_id, member, now))
 
     def rebalance(self, group_id: str) -> None:
         """Make all members rejoin; does nothing in a group without members."""
-        self._run(
-            lambda: self._controlled.server.operate(
-                lambda groups, now: operations.force_rebalance(groups, group_id, now)
-            )
-        )
+        self._operate(lambda groups, now: operations.force_rebalance(groups, group_id, now))
 
     def _operate(self, operation: Callable[[Groups, int], Iterable[Reply]]) -> None:
         self._run(lambda: self._controlled.server.operate(operation))

@@ -6,13 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 from uuid import UUID, uuid4
 
-from loadwise.coordinator.calls import (
-    Call,
-    Outcome,
-)
-from loadwise.coordinator.cluster.brokers import (
-    Brokers,
-)
+from loadwise.coordinator.calls import Call, Outcome
+from loadwise.coordinator.cluster.brokers import Brokers
 from loadwise.coordinator.cluster.checksum import crc32c
 from loadwise.coordinator.cluster.log import Appended, PartitionLog
 from loadwise.coordinator.cluster.producer_ids import ProducerIds

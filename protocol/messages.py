@@ -18,12 +18,7 @@ from typing import Any, NamedTuple
 from loadwise.protocol import kafka_messages
 from loadwise.protocol.decoding import AT_ONCE, decoder, skip_tags
 from loadwise.protocol.encoding import Encoder, encoder
-from loadwise.protocol.errors import (
-    RequestError,
-    TooManyElementsError,
-    UnknownApiError,
-    UnsupportedVersionError,
-)
+from loadwise.protocol.errors import RequestError, TooManyElementsError, UnknownApiError, UnsupportedVersionError
 from loadwise.protocol.schemas import MessageSchema, key_and_versions
 from loadwise.protocol.structs import Struct
 

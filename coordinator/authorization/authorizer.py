@@ -11,14 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from loadwise.coordinator.authorization.acls import (
-    EVERYBODY,
-    WILDCARD,
-    Acl,
-    AclFilter,
-    PatternType,
-    Permission,
-)
+from loadwise.coordinator.authorization.acls import EVERYBODY, WILDCARD, Acl, AclFilter, PatternType, Permission
 from loadwise.coordinator.keeper import NOTHING, Keeper, Place
 from loadwise.coordinator.rights import OPERATIONS, Client, Operation, ResourceType
 

@@ -19,12 +19,7 @@ from loadwise.coordinator.share.acknowledgements import Acknowledgement, Acknowl
 from loadwise.coordinator.share.group import ShareGroup
 from loadwise.coordinator.share.limits import ShareGroupLimits
 from loadwise.coordinator.share.partition import SharePartition
-from loadwise.coordinator.share.records import (
-    NO_START_OFFSET,
-    ShareState,
-    share_state_key,
-    share_topic_key,
-)
+from loadwise.coordinator.share.records import NO_START_OFFSET, ShareState, share_state_key, share_topic_key
 from loadwise.coordinator.share.sessions import SessionKey, ShareSessions
 from loadwise.coordinator.share.starts import start_offset
 from loadwise.protocol.error_codes import ErrorCode

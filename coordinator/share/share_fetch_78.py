@@ -17,14 +17,7 @@ from loadwise.coordinator.calls import Call, Later
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.share.acknowledgements import AcknowledgeRefusal
-from loadwise.coordinator.share.acknowledging import (
-    acknowledge,
-    led_here,
-    refused,
-    request_problem,
-    session_key,
-    told,
-)
+from loadwise.coordinator.share.acknowledging import acknowledge, led_here, refused, request_problem, session_key, told
 from loadwise.coordinator.share.delayed_fetches import DelayedShareFetch
 from loadwise.coordinator.share.delivery import Delivered, available_bytes, deliver
 from loadwise.coordinator.share.feature import ShareGroups

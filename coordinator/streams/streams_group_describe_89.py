@@ -10,14 +10,7 @@ from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.streams.feature import StreamsGroups
 from loadwise.coordinator.streams.group import StreamsGroup
 from loadwise.coordinator.streams.state import StreamsMember
-from loadwise.coordinator.streams.topology import (
-    NO_TASKS,
-    InternalTopic,
-    Subtopology,
-    Task,
-    Tasks,
-    by_subtopology,
-)
+from loadwise.coordinator.streams.topology import NO_TASKS, InternalTopic, Subtopology, Task, Tasks, by_subtopology
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 

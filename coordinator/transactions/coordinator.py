@@ -12,12 +12,7 @@ from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.keeper import NOTHING, Keeper
 from loadwise.coordinator.transactions.limits import TransactionLimits
-from loadwise.coordinator.transactions.outcomes import (
-    NO_PRODUCER_ID,
-    Markers,
-    ProducerAt,
-    TransactionOutcome,
-)
+from loadwise.coordinator.transactions.outcomes import NO_PRODUCER_ID, Markers, ProducerAt, TransactionOutcome
 from loadwise.coordinator.transactions.transaction import Transaction, TransactionState
 from loadwise.protocol.error_codes import ErrorCode
 

@@ -13,13 +13,7 @@ from enum import StrEnum
 
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.keeper import Forked, Place
-from loadwise.coordinator.transactions.outcomes import (
-    NO_EPOCH,
-    NO_PRODUCER_ID,
-    Markers,
-    ProducerAt,
-    TransactionOutcome,
-)
+from loadwise.coordinator.transactions.outcomes import NO_EPOCH, NO_PRODUCER_ID, Markers, ProducerAt, TransactionOutcome
 from loadwise.protocol.error_codes import ErrorCode
 
 LAST_EPOCH = 2**15 - 2

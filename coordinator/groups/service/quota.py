@@ -7,13 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loadwise.coordinator.groups.events import (
-    ConsumerHeartbeat,
-    Event,
-    Join,
-    KindHeartbeat,
-    Sync,
-)
+from loadwise.coordinator.groups.events import ConsumerHeartbeat, Event, Join, KindHeartbeat, Sync
 from loadwise.coordinator.groups.group import Group
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.protocol.error_codes import ErrorCode
