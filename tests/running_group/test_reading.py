@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from confluent_kafka.admin import (
 from topics import WAIT_S, make_topic
 
 from loadwise.compare.live import read_situation
-from loadwise.running_group import reading
+from loadwise.running_group import admin, reading
 from loadwise.running_group.admin import connected
 from loadwise.running_group.reading import read_retention_ms
 from loadwise.watch.demand import situation
@@ -30,14 +32,25 @@ def test_the_retention_of_topics(broker: str, topic_name: str) -> None:
     for topic in (topic_name, compacted):
         make_topic(broker, topic, 1)
     changes = {topic_name: ("retention.ms", "90000"), compacted: ("cleanup.policy", "compact")}
-    admin = AdminClient({"bootstrap.servers": broker})
+    kafka = AdminClient({"bootstrap.servers": broker})
     for topic, (name, value) in changes.items():
         entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-        admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
+        kafka.incremental_alter_configs([resource])[resource].result(WAIT_S)
     with connected(broker, client_id="test") as asking:
         assert read_retention_ms(asking, [topic_name, compacted]) == {topic_name: 90_000}
         assert read_retention_ms(asking, []) == {}
+
+
+def test_an_untested_kafka_python_reads_without_our_parts_of_it(
+    coordinator: Any, topic_name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(admin, "TRIED", replace(admin.TRIED, installed="9.0.1"))
+    monkeypatch.setitem(sys.modules, "loadwise.assignor.clients.kafka_python.logins", None)
+    make_topic(coordinator.bootstrap_servers, topic_name, 1)
+    with connected(coordinator.bootstrap_servers, client_id="test") as asking:
+        assert set(read_retention_ms(asking, [topic_name])) == {topic_name}
+    assert any("kafka-python 9.0.1 was not tested" in each.getMessage() for each in caplog.records)
 
 
 def test_partitions_that_are_added_between_two_questions_are_left_for_the_next_reading(
@@ -45,12 +58,12 @@ def test_partitions_that_are_added_between_two_questions_are_left_for_the_next_r
 ) -> None:
     broker = coordinator.bootstrap_servers
     make_topic(broker, topic_name, 2)
-    admin = AdminClient({"bootstrap.servers": broker})
+    kafka = AdminClient({"bootstrap.servers": broker})
     read_offsets, counts = reading.read_offsets, iter((3, 4, 5))
 
     def meanwhile(*asked: Any) -> Any:
         more = NewPartitions(topic_name, next(counts))
-        admin.create_partitions([more])[topic_name].result(WAIT_S)
+        kafka.create_partitions([more])[topic_name].result(WAIT_S)
         return read_offsets(*asked)
 
     monkeypatch.setattr(reading, "read_offsets", meanwhile)

@@ -10,29 +10,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from kafka.errors import (
-    IllegalSaslStateError,
-    KafkaConnectionError,
-    KafkaTimeoutError,
-    SaslAuthenticationFailedError,
-    UnsupportedSaslMechanismError,
-)
+from kafka.errors import KafkaConnectionError, KafkaTimeoutError
 from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
+from loadwise.assignor.clients.kafka_python.refusals import REFUSALS, TlsRefusedError
 from loadwise.assignor.clients.tls_refusals import tls_refusal
 
 BOOTSTRAP_TIMEOUT_MS = 9_000
 """How long a consumer looks for a broker when it is made, unless ``bootstrap_timeout_ms`` is given."""
-REFUSALS = (IllegalSaslStateError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError)
-"""How a login by SASL is refused."""
-
-
-class TlsRefusedError(KafkaConnectionError):
-    """The client or the broker refuses the other's certificate, or one of them does not speak TLS."""
-
-    retriable = False
 
 
 def client_that_tells(**config: Any) -> KafkaNetClient:

@@ -9,7 +9,8 @@ from typing import Any
 
 from loadwise.assignor.clients.kafka_python.lag import Admin
 from loadwise.assignor.clients.kafka_python.logged_once import log_once
-from loadwise.assignor.clients.kafka_python.logins import REFUSALS, TlsRefusedError, client_that_tells
+from loadwise.assignor.clients.kafka_python.refusals import REFUSALS, TlsRefusedError
+from loadwise.assignor.clients.kafka_python.version import TRIED
 from loadwise.running_group.errors import BadConnectionError, UnreadableGroupError
 
 # Importing the lag reader first names the extra if kafka-python is not installed.
@@ -61,9 +62,16 @@ def connected(
             raise BadConnectionError(f"there is no file {path}; see --command-config")
     timeouts = {"request_timeout_ms": _TIMEOUT_MS, "bootstrap_timeout_ms": _TIMEOUT_MS}
     try:
-        options = {"client_id": client_id, "kafka_client": client_that_tells, **timeouts, **(settings or {})}
+        options = {"client_id": client_id, **timeouts, **(settings or {})}
+        if TRIED.includes_installed:
+            from loadwise.assignor.clients.kafka_python.logins import client_that_tells  # noqa: PLC0415 (private parts)
+
+            options["kafka_client"] = client_that_tells
+        else:
+            TRIED.warn("a refused login has no reason, and groups of the consumer protocol may not be readable")
         admin = GroupAdmin(bootstrap_servers=bootstrap_servers, **options)
-        log_once(admin._net._io_thread)  # later failures are raised
+        if TRIED.includes_installed:
+            log_once(admin._net._io_thread)  # later failures are raised
     except (*REFUSALS, TlsRefusedError) as error:
         raise UnreadableGroupError(
             f"{bootstrap_servers} refuses the login ({error.args[0] if error.args else error}); see security.protocol,"
