@@ -16,7 +16,6 @@ from loadwise.coordinator.configs.resources import (
     CLIENT_METRICS_CONFIGS,
     DYNAMIC_BROKER_CONFIGS,
     OF_ALL_BROKERS,
-    THREAD_POOLS,
     ConfigResourceType,
 )
 from loadwise.coordinator.configs.topic_configs import (
@@ -136,10 +135,8 @@ def _change(cluster: Cluster, resource: _Resource, change: Change[_Resource], *,
     definitions.check(configs)
     if kind is ConfigResourceType.GROUP:
         check_bounds(configs, cluster.settings.configs)
-    if kind is ConfigResourceType.BROKER:
-        _check_threads(cluster, name, configs)
-        if any(before.get(each) != configs.get(each) for each in RETENTION):
-            check_local_retention({**_started_with(cluster, name), **configs})
+    if kind is ConfigResourceType.BROKER and any(before.get(each) != configs.get(each) for each in RETENTION):
+        check_local_retention({**_started_with(cluster, name), **configs})
     if not validate_only:
         cluster.resource_configs.put(kind, name, configs)
         cluster.configs_changed()
@@ -169,24 +166,6 @@ def _check_broker(cluster: Cluster, resource: _Resource) -> None:
     if fixed:
         message = f"Cannot update these configs dynamically: [{', '.join(fixed)}]"
         raise RefusedChangeError(ErrorCode.INVALID_REQUEST, message)
-
-
-def _check_threads(cluster: Cluster, name: str, configs: Mapping[str, str]) -> None:
-    """Check that a thread pool at most doubles or halves.
-
-    Mirrors ``DynamicThreadPool.validateReconfiguration``. This also applies if a number is deleted, and the default
-    counts again.
-    """
-    before, behind = cluster.resource_configs.of(ConfigResourceType.BROKER, name), _started_with(cluster, name)
-    for pool, default in THREAD_POOLS.items():
-        otherwise = behind.get(pool, str(default))
-        now, wanted = int(before.get(pool, otherwise)), int(configs.get(pool, otherwise))
-        if not now // 2 <= wanted <= now * 2:
-            problem = "at least half" if wanted < now else "no greater than double"
-            failed = f"Dynamic thread count update validation failed for {pool}={wanted}"
-            raise RefusedChangeError(
-                ErrorCode.INVALID_REQUEST, f"{failed}: value should be {problem} the current value {now}"
-            )
 
 
 def _started_with(cluster: Cluster, name: str) -> dict[str, str]:

@@ -76,22 +76,6 @@ BROKER_THROTTLES = frozenset(
     }
 )
 """Rates that brokers have only while they are set, as kafka-reassign-partitions.sh sets and clears them."""
-
-
-THREAD_POOLS = {
-    "background.threads": 10,
-    "log.cleaner.threads": 1,
-    "num.io.threads": 8,
-    "num.network.threads": 3,
-    "num.replica.fetchers": 1,
-}
-"""Brokers' numbers of threads, with their defaults. They have no effect here."""
-
-
-def _count(name: str, default: int) -> Definition:
-    return Definition(name=name, type=ConfigType.INT, default=str(default), check=at_least(1))
-
-
 _CHECKED_OTHERWISE: Mapping[str, Callable[[str], str | None]] = {
     "log.flush.interval.ms": lambda _: None,
     "log.retention.ms": not_none,
@@ -115,10 +99,9 @@ DYNAMIC_BROKER_CONFIGS = Definitions(
             Definition(name=name, type=ConfigType.LONG, default=str(LONG_MAX), check=at_least(0))
             for name in sorted(BROKER_THROTTLES)
         ),
-        *(_count(name, default) for name, default in THREAD_POOLS.items()),
     ],
 )
-"""What brokers can change while they run: the defaults of topics, and what is kept and described without a meaning."""
+"""What brokers can change while they run: the defaults of topics, and rates that are kept without a meaning."""
 
 OF_ALL_BROKERS = ""
 """The name of the resource whose configs hold for every broker."""

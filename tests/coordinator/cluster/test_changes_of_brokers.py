@@ -53,19 +53,15 @@ def test_no_more_is_kept_on_the_disk_than_in_all() -> None:
         assert broker.change("log.retention.ms", "-1") == [TAKEN]
         assert broker.change(LOCAL_MS, "60001", "-1") == [TAKEN, TAKEN]
         assert broker.change("log.retention.ms", None) == [REFUSED], "it would be a minute again"
-        assert broker.change("num.io.threads", "9") == [TAKEN], "which has nothing to do with it"
         assert broker.change(LOCAL_BYTES, "-1", "5") == [TAKEN, TAKEN]
         assert broker.change("log.retention.bytes", "4", "5") == [REFUSED, TAKEN]
         assert broker.change(LOCAL_BYTES, "6", "-1", "5", of="1") == [REFUSED, REFUSED, TAKEN]
 
 
-def test_a_number_of_threads_that_is_dropped_changes_by_two_at_most() -> None:
-    """``DynamicThreadPool.validateReconfiguration`` goes by the number that counts afterwards."""
+def test_a_config_without_an_effect_cannot_be_changed() -> None:
     with started() as broker:
-        assert broker.change("num.io.threads", "16", "32", None) == [TAKEN, TAKEN, REFUSED]
-        assert broker.change("num.io.threads", "64", None, of="1") == [TAKEN, TAKEN]
-        assert broker.change("num.io.threads", "16", None) == [TAKEN, TAKEN]
-        assert broker.told("num.io.threads") == {"num.io.threads": "8"}
+        assert broker.change("num.io.threads", "16") == [REFUSED]
+        assert broker.told("num.io.threads") == {}
 
 
 def test_values_are_told_as_kafka_writes_them() -> None:

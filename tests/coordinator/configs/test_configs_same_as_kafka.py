@@ -13,7 +13,6 @@ from kafka.record import MemoryRecordsBuilder
 from record_batches import batch
 
 from loadwise.coordinator import ThreadedCoordinator
-from loadwise.coordinator.configs.resources import THREAD_POOLS
 from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS
 from loadwise.coordinator.group_configs import group_configs
 
@@ -74,14 +73,11 @@ LARGEST = {
 
 
 def bounds(broker: Configurator) -> Iterator[Any]:
-    """How far groups may go with their configs, and brokers with their threads at once."""
+    """How far groups may go with their configs."""
     for name in sorted(group_configs().by_name):
         most = LARGEST.get(name.partition(".")[2])
         if most is not None:
             yield name, [broker.alter(GROUP, "g", (SET, name, str(most + more)), check=True) for more in (0, 1)]
-    for name, threads in sorted(THREAD_POOLS.items()):
-        values = sorted({1, threads // 2 - 1, threads // 2, threads * 2, threads * 2 + 1, 1000})
-        yield name, [broker.alter(BROKER, "", (SET, name, str(value)), check=True) for value in values]
 
 
 def changing(broker: Configurator) -> Iterator[Any]:
@@ -153,12 +149,11 @@ def defaults_of_brokers(broker: Configurator) -> Iterator[Any]:
         yield restored, broker.settled(TOPIC, broker.topic, name, before[1][0][1])
 
 
-def throttles_and_threads(broker: Configurator) -> Iterator[Any]:
-    """What is set of a running broker by kafka-reassign-partitions.sh and by operators."""
-    names = ["follower.replication.throttled.rate", "leader.replication.throttled.rate", "log.cleaner.threads"]
+def throttles(broker: Configurator) -> Iterator[Any]:
+    """What is set of a running broker by kafka-reassign-partitions.sh."""
+    names = ["follower.replication.throttled.rate", "leader.replication.throttled.rate"]
     names += ["replica.alter.log.dirs.io.max.bytes.per.second"]
-    threads = ["background.threads", "num.io.threads", "num.network.threads", "num.replica.fetchers"]
-    yield broker.describe(BROKER, "1", *names, *threads), broker.describe(BROKER, "1", "no.such")
+    yield broker.describe(BROKER, "1", *names), broker.describe(BROKER, "1", "no.such")
     yield [broker.alter(BROKER, "1", (DELETE, name, None)) for name in names]
     yield [broker.alter(BROKER, "1", (SET, name, value), check=True) for name in names for value in ("x", "0", "-1")]
     try:
@@ -226,7 +221,7 @@ def _keyed(keys: list[bytes | None]) -> bytes:
     changing,
     other_resources,
     defaults_of_brokers,
-    throttles_and_threads,
+    throttles,
     loggers,
     acting,
 )
