@@ -25,9 +25,8 @@ from loadwise.coordinator.cluster.brokers import (
 from loadwise.coordinator.cluster.checksum import crc32c
 from loadwise.coordinator.cluster.log import Appended, PartitionLog
 from loadwise.coordinator.cluster.topics import Topic, Topics
-from loadwise.coordinator.groups.consumer_records import ConsumerRecord
+from loadwise.coordinator.groups.consumer_records import ConsumerRecord, Tombstone
 from loadwise.coordinator.groups.records import (
-    ClassicTombstone,
     GroupRecord,
     GroupTombstone,
     KindRecord,
@@ -153,7 +152,7 @@ class OffsetsTopic:
                 yield _offset_key(record.group_id, record.topic, record.partition), None
             case GroupRecord():
                 yield _group_key(record.group_id), _group_value(record, self._now_ms())
-            case ClassicTombstone():
+            case Tombstone(key=("group",)):
                 yield _group_key(record.group_id), None
             case GroupTombstone():
                 of_group = list(self._groups.journal.of_group(record.group_id))

@@ -20,7 +20,8 @@ Partitions: TypeAlias = Mapping[UUID, frozenset[int]]
 Epochs: TypeAlias = Mapping[UUID, Mapping[int, int]]
 """Partitions by topic id, each with the member epoch at which it was assigned (KIP-1251); no topic is empty."""
 
-_Key: TypeAlias = tuple[str | int, ...]
+Key: TypeAlias = tuple[str | int, ...]
+"""The key of a record within its group; a newer record replaces an older one."""
 
 LEFT_FOR_NOW = -2
 """The epoch of a static member that left temporarily."""
@@ -49,7 +50,7 @@ class GroupEpoch:
     """Hash of the subscribed topics, their ids and partition counts."""
 
     @property
-    def key(self) -> _Key:
+    def key(self) -> Key:
         """Return its place in the journal."""
         return ("epoch",)
 
@@ -86,7 +87,7 @@ class MemberSubscription:
         return sum(map(len, self.topics)) + len(self.regex) + sum(map(len, metadata))
 
     @property
-    def key(self) -> _Key:
+    def key(self) -> Key:
         """Return its place in the journal."""
         return ("member", self.member_id)
 
@@ -99,7 +100,7 @@ class TargetEpoch:
     epoch: int
 
     @property
-    def key(self) -> _Key:
+    def key(self) -> Key:
         """Return its place in the journal."""
         return ("target",)
 
@@ -113,7 +114,7 @@ class MemberTarget:
     partitions: Partitions
 
     @property
-    def key(self) -> _Key:
+    def key(self) -> Key:
         """Return its place in the journal."""
         return ("target", self.member_id)
 
@@ -131,7 +132,7 @@ class MemberAssignment:
     pending_revocation: Epochs = field(default_factory=dict)
 
     @property
-    def key(self) -> _Key:
+    def key(self) -> Key:
         """Return its place in the journal."""
         return ("current", self.member_id)
 
@@ -145,19 +146,19 @@ class ResolvedRegex:
     topics: frozenset[str]
 
     @property
-    def key(self) -> _Key:
+    def key(self) -> Key:
         """Return its place in the journal."""
         return ("regex", self.regex)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerTombstone:
-    """Deletes the record of a key."""
+class Tombstone:
+    """Deletes the record of a key of a group."""
 
     group_id: str
-    key: _Key
+    key: Key
 
 
 ConsumerRecord: TypeAlias = (
-    GroupEpoch | MemberSubscription | TargetEpoch | MemberTarget | MemberAssignment | ResolvedRegex | ConsumerTombstone
+    GroupEpoch | MemberSubscription | TargetEpoch | MemberTarget | MemberAssignment | ResolvedRegex | Tombstone
 )

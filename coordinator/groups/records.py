@@ -9,11 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
-from loadwise.coordinator.groups.consumer_records import ConsumerRecord
+from loadwise.coordinator.groups.consumer_records import ConsumerRecord, Key
 from loadwise.coordinator.groups.partitions import CommittedOffset
-
-Key: TypeAlias = tuple[str | int, ...]
-"""The key of a record within its group; a newer record replaces an older one."""
 
 GROUP_KEY: Key = ("group",)
 
@@ -128,18 +125,6 @@ class OffsetTombstone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClassicTombstone:
-    """The group is no longer a classic one; its offsets stay."""
-
-    group_id: str
-
-    @property
-    def key(self) -> Key:
-        """Return the place in the journal that it deletes."""
-        return GROUP_KEY
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PendingOffsetRecord:
     """An offset that is committed when its producer's transaction is (``OffsetCommit`` in a transactional batch)."""
 
@@ -186,14 +171,6 @@ class KindRecord:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KindTombstone:
-    """Deletes the record of a key of such a group."""
-
-    group_id: str
-    key: Key
-
-
 Record: TypeAlias = (
     GroupRecord
     | GroupTombstone
@@ -201,8 +178,6 @@ Record: TypeAlias = (
     | OffsetTombstone
     | PendingOffsetRecord
     | PendingOffsetTombstone
-    | ClassicTombstone
     | ConsumerRecord
     | KindRecord
-    | KindTombstone
 )

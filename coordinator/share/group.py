@@ -15,10 +15,10 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from loadwise.coordinator.groups.consumer_records import Tombstone
 from loadwise.coordinator.groups.events import Committer, KindHeartbeat
 from loadwise.coordinator.groups.heartbeat_group import HeartbeatGroup, Timer
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
-from loadwise.coordinator.groups.records import KindTombstone
 from loadwise.coordinator.groups.topic_view import TopicView, fingerprint
 from loadwise.coordinator.share.heartbeat import ShareHeartbeat, ShareHeartbeatReply
 from loadwise.coordinator.share.limits import ShareGroupLimits
@@ -239,7 +239,7 @@ class ShareGroup(HeartbeatGroup):
 
     def _forget(self, member_id: str) -> None:
         for kind in ("share-member", "share-current"):
-            self._write(KindTombstone(group_id=self.group_id, key=(kind, member_id)))
+            self._write(Tombstone(group_id=self.group_id, key=(kind, member_id)))
 
     def _restart_session(self, member_id: str, now_ms: int) -> None:
         self._timers.set((Timer.SESSION, member_id), now_ms + self.limits.session_timeout_ms)

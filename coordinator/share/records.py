@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
-from loadwise.coordinator.groups.consumer_records import Partitions
-from loadwise.coordinator.groups.records import Key, KindRecord, KindTombstone
+from loadwise.coordinator.groups.consumer_records import Key, Partitions, Tombstone
+from loadwise.coordinator.groups.records import KindRecord
 
 NO_START_OFFSET = -1
 """The start offset before the first fetch; share.auto.offset.reset will set it."""
@@ -152,4 +152,4 @@ def share_state_key(topic_id: UUID, partition: int) -> Key:
 ShareGroupRecord: TypeAlias = ShareGroupEpoch | ShareMemberSubscription | ShareTarget | ShareMemberAssignment
 """The records of the group itself."""
 
-ShareRecord: TypeAlias = ShareGroupRecord | ShareTopic | ShareState | KindTombstone
+ShareRecord: TypeAlias = ShareGroupRecord | ShareTopic | ShareState | Tombstone

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.topics import Topics
+from loadwise.coordinator.groups.consumer_records import Tombstone
 from loadwise.coordinator.groups.deadlines import Deadlines
-from loadwise.coordinator.groups.records import KindTombstone
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.share.acknowledgements import Acknowledgement, AcknowledgeRefusal
 from loadwise.coordinator.share.group import ShareGroup
@@ -180,7 +180,7 @@ class Shares:
         if topic_id in group.hard_state.begun:
             keys.append(share_topic_key(topic_id))
         for key in keys:
-            self._keep(KindTombstone(group_id=group_id, key=key))
+            self._keep(Tombstone(group_id=group_id, key=key))
         return True
 
     def delete_topic(self, topic_id: UUID) -> None:
@@ -211,7 +211,7 @@ class Shares:
             self._locks.set(key, None)
             self._woken.append(key)
 
-    def _keep(self, record: ShareState | KindTombstone) -> None:
+    def _keep(self, record: ShareState | Tombstone) -> None:
         """Store or delete a group's state in a partition."""
         self._groups.keep(record)
         group = self.group(record.group_id)

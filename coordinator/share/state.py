@@ -7,8 +7,8 @@ from enum import Enum
 from typing import assert_never
 from uuid import UUID
 
+from loadwise.coordinator.groups.consumer_records import Tombstone
 from loadwise.coordinator.groups.heartbeat_member import HeartbeatMember
-from loadwise.coordinator.groups.records import KindTombstone
 from loadwise.coordinator.share.records import (
     ShareGroupEpoch,
     ShareMemberAssignment,
@@ -89,16 +89,16 @@ class SharesState:
                 self.begun[record.topic_id] = record.partitions
             case ShareState():
                 self._told.setdefault(record.topic_id, set()).add(record.partition)
-            case KindTombstone(key=("share-member" | "share-current", str(member_id))):
+            case Tombstone(key=("share-member" | "share-current", str(member_id))):
                 self.members.pop(member_id, None)
-            case KindTombstone(key=("share-topic", str(topic_id))):
+            case Tombstone(key=("share-topic", str(topic_id))):
                 self.begun.pop(UUID(topic_id), None)
-            case KindTombstone(key=("share-state", str(topic_id), int(partition))):
+            case Tombstone(key=("share-state", str(topic_id), int(partition))):
                 left = self._told[UUID(topic_id)]
                 left.discard(partition)
                 if not left:
                     del self._told[UUID(topic_id)]
-            case KindTombstone():
+            case Tombstone():
                 raise AssertionError(f"no record of a share group has the key {record.key}")
             case _:
                 assert_never(record)

@@ -20,10 +20,10 @@ from dataclasses import replace
 from typing import Final
 
 from loadwise.coordinator.errors import InvalidTopologyError
+from loadwise.coordinator.groups.consumer_records import Tombstone
 from loadwise.coordinator.groups.events import NO_MEMBER_ID, Committer, KindHeartbeat
 from loadwise.coordinator.groups.heartbeat_group import HeartbeatGroup, Timer
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
-from loadwise.coordinator.groups.records import KindTombstone
 from loadwise.coordinator.groups.topic_view import TopicView, fingerprint
 from loadwise.coordinator.streams.configured_topology import ConfiguredTopology, configure
 from loadwise.coordinator.streams.endpoints import endpoint_partitions
@@ -395,7 +395,7 @@ class StreamsGroup(HeartbeatGroup):
 
     def _forget(self, member_id: str) -> None:
         for kind in ("streams-member", "streams-current"):
-            self._write(KindTombstone(group_id=self.group_id, key=(kind, member_id)))
+            self._write(Tombstone(group_id=self.group_id, key=(kind, member_id)))
         target = self.hard_state.target
         if member_id in target.tasks:
             self._write(replace(target, tasks={each: its for each, its in target.tasks.items() if each != member_id}))

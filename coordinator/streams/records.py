@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
-from loadwise.coordinator.groups.records import Key, KindRecord, KindTombstone
+from loadwise.coordinator.groups.consumer_records import Key, Tombstone
+from loadwise.coordinator.groups.records import KindRecord
 from loadwise.coordinator.streams.topology import NO_TASKS, Endpoint, Task, Tasks, Topology
 
 FIRST_EPOCH = 1
@@ -144,4 +145,4 @@ StreamsGroupRecord: TypeAlias = (
 )
 """The records that rebuild a streams group."""
 
-StreamsRecord: TypeAlias = StreamsGroupRecord | KindTombstone
+StreamsRecord: TypeAlias = StreamsGroupRecord | Tombstone

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import assert_never
 
+from loadwise.coordinator.groups.consumer_records import Tombstone
 from loadwise.coordinator.groups.heartbeat_member import HeartbeatMember
-from loadwise.coordinator.groups.records import KindTombstone
 from loadwise.coordinator.streams.records import (
     StreamsGroupEpoch,
     StreamsGroupRecord,
@@ -124,12 +124,12 @@ class StreamsState:
                 self.target = record
                 for member in self.members.values():
                     self._look_at(member)
-            case KindTombstone(key=("streams-member" | "streams-current", str(member_id))):
+            case Tombstone(key=("streams-member" | "streams-current", str(member_id))):
                 gone = self.members.pop(member_id, None)
                 if gone is not None:
                     self.holders.replace(member_id, gone.held(), Tasks())
                     self._behind.discard(member_id)
-            case KindTombstone():
+            case Tombstone():
                 raise AssertionError(f"a streams group that exists deletes no record under {record.key}")
             case _:
                 assert_never(record)

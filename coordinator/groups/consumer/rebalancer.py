@@ -19,7 +19,6 @@ from loadwise.coordinator.groups.consumer.state import ConsumerGroupState, Consu
 from loadwise.coordinator.groups.consumer.topic_regex import matching
 from loadwise.coordinator.groups.consumer_records import (
     ConsumerRecord,
-    ConsumerTombstone,
     GroupEpoch,
     MemberState,
     MemberSubscription,
@@ -27,6 +26,7 @@ from loadwise.coordinator.groups.consumer_records import (
     Partitions,
     ResolvedRegex,
     TargetEpoch,
+    Tombstone,
 )
 from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.effects import Append, Downgrade, Effect, Transition
@@ -120,7 +120,7 @@ class Rebalancer:
         """Increment the group epoch, and drop regular expressions without subscribers."""
         self.reason = reason
         for regex in [regex for regex in self.hard_state.regexes if not self.hard_state.is_subscribed_with(regex)]:
-            self.write(ConsumerTombstone(group_id=self._group_id, key=("regex", regex)))
+            self.write(Tombstone(group_id=self._group_id, key=("regex", regex)))
         fingerprint = self.hard_state.fingerprint(self.topics)
         self.write(GroupEpoch(group_id=self._group_id, epoch=self.hard_state.epoch + 1, metadata_hash=fingerprint))
 
@@ -276,7 +276,7 @@ class Rebalancer:
     def forget(self, member_id: str) -> None:
         """Drop all state of a member."""
         for kind in ("current", "target", "member"):
-            self.write(ConsumerTombstone(group_id=self._group_id, key=(kind, member_id)))
+            self.write(Tombstone(group_id=self._group_id, key=(kind, member_id)))
         for timer in ConsumerTimer:
             self.deadlines.set((timer, member_id), None)
 

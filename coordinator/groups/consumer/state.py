@@ -11,7 +11,6 @@ from uuid import UUID
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
 from loadwise.coordinator.groups.consumer_records import (
     ConsumerRecord,
-    ConsumerTombstone,
     Epochs,
     GroupEpoch,
     MemberAssignment,
@@ -20,6 +19,7 @@ from loadwise.coordinator.groups.consumer_records import (
     Partitions,
     ResolvedRegex,
     TargetEpoch,
+    Tombstone,
 )
 from loadwise.coordinator.groups.topic_view import TopicView, fingerprint
 
@@ -206,7 +206,7 @@ class ConsumerState:
                     self._compare(member)
             case ResolvedRegex():
                 self.regexes[record.regex] = record.topics
-            case ConsumerTombstone():
+            case Tombstone():
                 self._drop(record.key)
             case _:
                 assert_never(record)

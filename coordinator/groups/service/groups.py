@@ -13,6 +13,7 @@ from loadwise.coordinator.errors import CannotConvertError
 from loadwise.coordinator.groups.classic.group import ClassicGroup
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
+from loadwise.coordinator.groups.consumer_records import Tombstone
 from loadwise.coordinator.groups.effects import Append, CommitReply, Downgrade, Effect, Reply, Transition
 from loadwise.coordinator.groups.events import (
     NO_MEMBER_ID,
@@ -32,7 +33,7 @@ from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.offsets import Offsets
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.groups.pending_offsets import PendingOffsets
-from loadwise.coordinator.groups.records import KindRecord, KindTombstone, OffsetRecord, PendingOffsetRecord, Record
+from loadwise.coordinator.groups.records import KindRecord, OffsetRecord, PendingOffsetRecord, Record
 from loadwise.coordinator.groups.service import admission, commits, migration
 from loadwise.coordinator.groups.service.history import History
 from loadwise.coordinator.groups.service.journal import Journal
@@ -138,7 +139,7 @@ class Groups:
         """Return whether a group is of a `GroupKind`, whose members only send heartbeats."""
         return group.type in self._store.kinds
 
-    def keep(self, record: KindRecord | KindTombstone) -> None:
+    def keep(self, record: KindRecord | Tombstone) -> None:
         """Store a record of a feature's group, which has applied it."""
         self._store.append(record)
 

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from loadwise.coordinator.groups.consumer_records import ConsumerTombstone
-from loadwise.coordinator.groups.records import (
-    ClassicTombstone,
-    GroupTombstone,
-    Key,
-    KindTombstone,
-    OffsetTombstone,
-    PendingOffsetTombstone,
-    Record,
-)
+from loadwise.coordinator.groups.consumer_records import Key, Tombstone
+from loadwise.coordinator.groups.records import GroupTombstone, OffsetTombstone, PendingOffsetTombstone, Record
 from loadwise.coordinator.keeper import NOTHING, Keeper, Place
 
-_TOMBSTONES = OffsetTombstone | ClassicTombstone | ConsumerTombstone | PendingOffsetTombstone | KindTombstone
+_TOMBSTONES = Tombstone | OffsetTombstone | PendingOffsetTombstone
 
 
 class Journal:

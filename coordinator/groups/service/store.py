@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from loadwise.coordinator.groups.classic.group import ClassicGroup
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
-from loadwise.coordinator.groups.consumer_records import ConsumerRecord, ConsumerTombstone
+from loadwise.coordinator.groups.consumer_records import ConsumerRecord, Tombstone
 from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.group import Group
 from loadwise.coordinator.groups.kind import GroupKind
@@ -15,11 +15,9 @@ from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.offsets import Offsets
 from loadwise.coordinator.groups.pending_offsets import PendingOffsets
 from loadwise.coordinator.groups.records import (
-    ClassicTombstone,
     GroupRecord,
     GroupTombstone,
     KindRecord,
-    KindTombstone,
     OffsetRecord,
     OffsetTombstone,
     PendingOffsetRecord,
@@ -100,12 +98,8 @@ class GroupStore:
     def remove(self, group: Group) -> None:
         """Remove a group and its records; its committed offsets stay."""
         for record in list(self.journal.of_group(group.group_id)):
-            if isinstance(record, GroupRecord):
-                self.append(ClassicTombstone(group_id=group.group_id))
-            elif isinstance(record, ConsumerRecord):
-                self.append(ConsumerTombstone(group_id=group.group_id, key=record.key))
-            elif isinstance(record, KindRecord):
-                self.append(KindTombstone(group_id=group.group_id, key=record.key))
+            if isinstance(record, GroupRecord | ConsumerRecord | KindRecord):
+                self.append(Tombstone(group_id=group.group_id, key=record.key))
         del self.groups[group.group_id]
         self.update_deadline(group.group_id)
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from seeds import random_walk
 
+from loadwise.coordinator.groups.consumer_records import Tombstone
 from loadwise.coordinator.groups.events import Delete, ExpireSession, Tick
-from loadwise.coordinator.groups.records import KindTombstone
 from loadwise.coordinator.share.group import ShareGroup
 from loadwise.coordinator.share.heartbeat import ShareHeartbeat, ShareHeartbeatReply
 from loadwise.coordinator.share.limits import ShareGroupLimits
@@ -94,9 +94,9 @@ def test_a_topic_is_known_until_the_last_state_in_it_is_deleted() -> None:
     for state in states:
         hard_state.apply(state)
     assert (hard_state.known(topic), hard_state.known_topics) == ({1, 3}, {topic})
-    hard_state.apply(KindTombstone(group_id="g", key=states[0].key))
+    hard_state.apply(Tombstone(group_id="g", key=states[0].key))
     assert (hard_state.known(topic), hard_state.known_topics) == ({3}, {topic})
-    hard_state.apply(KindTombstone(group_id="g", key=states[1].key))
+    hard_state.apply(Tombstone(group_id="g", key=states[1].key))
     assert (hard_state.known(topic), hard_state.known_topics) == (set(), set())
 
 
