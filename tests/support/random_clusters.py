@@ -7,6 +7,25 @@ from random import Random
 
 from loadwise.balance.cluster import Broker, Cluster, Partition
 
+MEGABYTE, KILOBYTE = 10**6, 10**3
+"""What sizes and rates are multiples of."""
+SMALL = 200
+"""How many small clusters there are."""
+
+
+def small_cluster(seed: int) -> Cluster:
+    """One of the clusters that are small enough for an exact solver."""
+    random = Random(seed)
+    brokers = random.randint(3, 6)
+    return random_cluster(
+        random,
+        brokers=brokers,
+        partitions=random.randint(4, 14),
+        replicas=random.randint(1, 3) if brokers > 3 else random.randint(1, 2),
+        racks=random.choice([0, *(racks for racks in (2, 3) if brokers % racks == 0)]),
+        empty=random.choice([0, 0, 1]),
+    )
+
 
 def random_cluster(
     random: Random, *, brokers: int, partitions: int, replicas: int, racks: int = 0, empty: int = 0
@@ -25,9 +44,9 @@ def random_cluster(
                 partition=number // 7,
                 replicas=tuple(on),
                 leader=on[0],
-                size_bytes=round(1e9 * skew * random.lognormvariate(0, 0.5)),
-                bytes_in_per_s=round(1e5 * skew),
-                bytes_out_per_s=round(2e5 * skew * random.lognormvariate(0, 0.5)),
+                size_bytes=MEGABYTE * round(1e3 * skew * random.lognormvariate(0, 0.5)),
+                bytes_in_per_s=KILOBYTE * round(1e3 * skew),
+                bytes_out_per_s=KILOBYTE * round(2e3 * skew * random.lognormvariate(0, 0.5)),
             )
         )
     return Cluster(

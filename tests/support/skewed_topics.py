@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from confluent_kafka import Producer
@@ -24,7 +26,7 @@ def make_skewed_topics(bootstrap_servers: str, prefix: str) -> None:
     topics = [NewTopic(prefix + name, len(placed), replica_assignment=placed) for name, placed in PLACED.items()]
     for made in admin.create_topics(topics).values():
         made.result(WAIT_S)
-    until(lambda: _described(admin, prefix).keys() == _names(prefix), lambda: _described(admin, prefix))
+    until(lambda: _described(admin, prefix).keys() >= _names(prefix), lambda: _described(admin, prefix))
     for name, placed in PLACED.items():
         produce(bootstrap_servers, prefix + name, [20 + 10 * number for number in range(len(placed))])
 
@@ -36,6 +38,24 @@ def produce(bootstrap_servers: str, topic: str, records: Sequence[int]) -> None:
         for _ in range(count):
             producer.produce(topic, _VALUE, partition=partition)
     assert producer.flush(WAIT_S) == 0
+
+
+@contextlib.contextmanager
+def arrivals(bootstrap_servers: str, topic: str, records: Sequence[int]) -> Iterator[None]:
+    """Produce so many records into each partition again and again during a with block."""
+    ended = threading.Event()
+
+    def run() -> None:
+        while not ended.is_set():
+            produce(bootstrap_servers, topic, records)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def described(bootstrap_servers: str, prefix: str) -> Described:
