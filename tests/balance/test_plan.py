@@ -86,12 +86,12 @@ def test_a_partition_that_is_not_led_by_its_preferred_leader_is_elected_only() -
 
 
 def test_no_broker_is_above_its_capacity() -> None:
-    parts = [_partition(each, 1 + each % 2, size=10, bytes_in=1) for each in range(20)]
-    cluster = _cluster(3, *parts).with_capacities({3: Capacity(disk_bytes=30), 1: Capacity(bytes_in_per_s=8)})
+    parts = [_partition(each, 1 + each % 2, size=10, bytes_in=1) for each in range(10)]
+    cluster = _cluster(3, *parts).with_capacities({3: Capacity(disk_bytes=20), 1: Capacity(bytes_in_per_s=4)})
     after = loads(plan(cluster).planned)
-    assert after[3][2] <= 30
-    assert after[1][0] <= 8
-    assert after[2][2] <= 1.1 * 90
+    assert after[3][2] <= 20
+    assert after[1][0] <= 4
+    assert after[2][2] <= 1.1 * 40
 
 
 def test_a_broker_with_a_capacity_of_0_is_emptied() -> None:

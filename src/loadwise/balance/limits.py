@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from loadwise.balance.bounds import Bounds
 from loadwise.balance.cluster import Cluster
 from loadwise.balance.errors import NoPlanError
 from loadwise.balance.rows import RESOURCES, ClusterRows, Floats
@@ -64,10 +65,20 @@ class Limits:
         """Of each resource: the mean plus a tenth."""
         return (1.0 + TOLERANCE) * self.mean
 
-    def at(self, stretch: float) -> Floats:
-        """Brokers by resources: the target, or what is more and cannot be avoided, stretched, within capacities."""
+    @property
+    def goal(self) -> Floats:
+        """Brokers by resources: the target, or what is more and cannot be avoided."""
         target = np.where(self.in_rack > self.target, (1.0 + TOLERANCE) * self.in_rack, self.target)
-        return np.minimum(np.maximum(target, self.heaviest) * stretch, self.capacity)
+        return np.maximum(target, self.heaviest)
+
+    def at(self, stretch: float) -> Bounds:
+        """The goal, stretched, within capacities."""
+        capacity = self.capacity / self.unit if np.isfinite(self.capacity).any() else None
+        return Bounds(np.minimum(self.goal * stretch, self.capacity) / self.unit, capacity)
+
+    def stretch(self, load: Floats) -> float:
+        """How far the goal must be stretched for these loads of brokers: 1 if not at all."""
+        return float(np.divide(load, self.goal, out=np.ones_like(load), where=self.goal > 0.0).max(initial=1.0))
 
 
 def _in_rack(rows: ClusterRows, capacity: Floats) -> Floats:

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 
+from loadwise.balance.bounds import Bounds
 from loadwise.balance.rows import NONE, ClusterRows, Floats, Mask, Rows
-
-LEAST = 1e-9
-"""In units of the mean: less is rounding."""
-_ALL = slice(None)
 
 
 class Placement:
     """Where replicas are placed, and what that makes of the brokers' loads."""
 
-    def __init__(self, rows: ClusterRows, capacity: Floats, unit: Floats) -> None:
+    def __init__(self, rows: ClusterRows, unit: Floats) -> None:
         """``unit`` of each resource: loads are counted in it, so that resources compare."""
         self._rows = rows
         self.before = rows.replicas
         self.replicas = rows.replicas.copy()
-        self.capacity = capacity / unit
         self.follower = rows.follower / unit
         self.leader = rows.leader / unit
         self.size = rows.follower[:, 2]
         self.load = rows.load(rows.replicas) / unit
         self._racks = self._rows.rack_counts(rows.replicas)
+
+    def copy(self) -> Placement:
+        """The same placement, to be changed apart from this one."""
+        copied = copy(self)
+        copied.replicas, copied.load = self.replicas.copy(), self.load.copy()
+        return copied
 
     def put(self, partition: int, replicas: Rows) -> None:
         """Place the replicas of a partition anew."""
@@ -34,13 +38,9 @@ class Placement:
             self.load[there[1:]] += sign * self.follower[partition]
         self.replicas[partition] = replicas
 
-    def excess(self, limit: Floats) -> float:
-        """How much all brokers together carry above their limits, in units."""
-        return float(over(self.load, limit).sum())
-
-    def holds(self, load: Floats, brokers: Rows | slice = _ALL) -> Mask:
-        """Whether loads of brokers are within their capacities."""
-        return np.asarray((load <= self.capacity[brokers] + LEAST).all(axis=-1))
+    def excess(self, bounds: Bounds) -> float:
+        """How much all brokers together carry above their bounds, in units."""
+        return float(bounds.excess(self.load).sum())
 
     def moved_bytes(self) -> float:
         """What brokers have to copy until replicas are placed like this."""
@@ -69,9 +69,3 @@ class Placement:
     def keeps_racks(self, partition: int, replicas: Rows) -> bool:
         """Whether replicas placed like this are in as many racks as before the plan."""
         return bool(self._rows.rack_counts(replicas[None])[0] >= self._racks[partition])
-
-
-def over(load: Floats, limit: Floats) -> Floats:
-    """How much loads are above their limits, over all resources."""
-    total: Floats = np.maximum(load - limit, 0.0).sum(axis=-1)
-    return total

@@ -7,12 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
+from loadwise.balance.bounds import LEAST
 from loadwise.balance.cluster import Broker, Cluster, Partition
 from loadwise.balance.errors import NoPlanError
 from loadwise.balance.limits import Limits
-from loadwise.balance.placement import LEAST, Placement
+from loadwise.balance.placement import Placement
 from loadwise.balance.rows import NONE, RESOURCES, ClusterRows, Floats, Rows
-from loadwise.balance.search import relieve, restore
+from loadwise.balance.stretch import placed_within
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,10 +71,7 @@ def plan(cluster: Cluster) -> Plan:
     """Plan leader changes and moves that move few bytes. Raises `NoPlanError`."""
     rows = ClusterRows.of(cluster)
     limits = Limits.of(cluster, rows)
-    placement = Placement(rows, limits.capacity, limits.unit)
-    limit = limits.at(1.0) / limits.unit
-    relieve(placement, limit)
-    restore(placement, limit)
+    placement = placed_within(limits, Placement(rows, limits.unit))
     _check_capacity(cluster, limits, placement)
     return Plan(cluster=cluster, planned=_placed(cluster, placement.replicas), limits=limits)
 

@@ -8,7 +8,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from loadwise.balance.placement import LEAST, Placement, over
+from loadwise.balance.bounds import LEAST, Bounds
+from loadwise.balance.placement import Placement
 from loadwise.balance.rows import NONE, Floats, Rows
 
 _ALIKE = 0.9
@@ -22,50 +23,52 @@ class _Change(NamedTuple):
     replicas: Rows
 
 
-_ChangesFrom: TypeAlias = Callable[[Placement, Floats, int], list[_Change]]
+_ChangesFrom: TypeAlias = Callable[[Placement, Bounds, int], list[_Change]]
 
 
-def relieve(placement: Placement, limit: Floats) -> None:
+def relieve(placement: Placement, bounds: Bounds) -> None:
     """Change leaders, then move replicas, until no broker is above its limits or no single change helps."""
     for changes_from in (_leader_change, _change):
-        while changes := _best(placement, limit, changes_from):
+        while changes := _best(placement, bounds, changes_from):
             for change in changes:
                 placement.put(*change)
 
 
-def restore(placement: Placement, limit: Floats) -> None:
+def restore(placement: Placement, bounds: Bounds) -> None:
     """Take changes back, of the largest partitions first, as long as brokers stay as well within their limits."""
-    while sum(_restored(placement, int(partition), limit) for partition in placement.changed()):
+    while sum(_restored(placement, int(partition), bounds) for partition in placement.changed()):
         pass
 
 
-def _best(placement: Placement, limit: Floats, changes_from: _ChangesFrom) -> list[_Change]:
+def _best(placement: Placement, bounds: Bounds, changes_from: _ChangesFrom) -> list[_Change]:
     """The change that relieves the broker furthest above its limits, or if there is none, the next one."""
-    excess = over(placement.load, limit)
+    excess = bounds.excess(placement.load)
     for broker in np.argsort(-excess, kind="stable"):
         if excess[broker] <= LEAST:
             break
-        if changes := changes_from(placement, limit, int(broker)):
+        if changes := changes_from(placement, bounds, int(broker)):
             return changes
     return []
 
 
-def _change(placement: Placement, limit: Floats, broker: int) -> list[_Change]:
+def _change(placement: Placement, bounds: Bounds, broker: int) -> list[_Change]:
     return (
-        _leader_change(placement, limit, broker) or _move(placement, limit, broker) or _swap(placement, limit, broker)
+        _leader_change(placement, bounds, broker)
+        or _move(placement, bounds, broker)
+        or _swap(placement, bounds, broker)
     )
 
 
-def _leader_change(placement: Placement, limit: Floats, broker: int) -> list[_Change]:
+def _leader_change(placement: Placement, bounds: Bounds, broker: int) -> list[_Change]:
     """The leader on this broker that another replica should take over."""
     replicas, load = placement.replicas, placement.load
+    here = bounds.of(broker)
     led = np.flatnonzero(replicas[:, 0] == broker)
     extra = placement.leader[led] - placement.follower[led]
     there = replicas[led, 1:]
-    left = over(load[broker] - extra, limit[broker]) - over(load[broker], limit[broker])
-    then = load[there] + extra[:, None]
-    came = over(then, limit[there]) - over(load, limit)[there]
-    change = np.where((there != NONE) & placement.holds(then, there), left[:, None] + came, 0.0)
+    left = here.excess(load[broker] - extra) - here.excess(load[broker])
+    came = bounds.of(there).excess(load[there] + extra[:, None]) - bounds.excess(load)[there]
+    change = np.where(there == NONE, 0.0, left[:, None] + came)
     if not change.size or change.min() > -LEAST:
         return []
     index, column = np.unravel_index(change.argmin(), change.shape)
@@ -74,14 +77,14 @@ def _leader_change(placement: Placement, limit: Floats, broker: int) -> list[_Ch
     return [_Change(int(led[index]), row)]
 
 
-def _move(placement: Placement, limit: Floats, broker: int) -> list[_Change]:
+def _move(placement: Placement, bounds: Bounds, broker: int) -> list[_Change]:
     """The replica on this broker that should move: it relieves most for its bytes."""
     load = placement.load
     here = _Replicas.on(placement, broker)
-    left = over(load[broker] - here.weight, limit[broker]) - over(load[broker], limit[broker])
-    then = load + here.weight[:, None]
-    came = over(then, limit) - over(load, limit)
-    permitted = placement.permitted(here.partitions, here.columns) & placement.holds(then)
+    own = bounds.of(broker)
+    left = own.excess(load[broker] - here.weight) - own.excess(load[broker])
+    came = bounds.excess(load + here.weight[:, None]) - bounds.excess(load)
+    permitted = placement.permitted(here.partitions, here.columns)
     best = _cheapest(np.where(permitted, -(left[:, None] + came), 0.0), here.moved_bytes(placement, broker))
     if best is None:
         return []
@@ -89,10 +92,10 @@ def _move(placement: Placement, limit: Floats, broker: int) -> list[_Change]:
     return [here.moved(placement, index, target)]
 
 
-def _swap(placement: Placement, limit: Floats, broker: int) -> list[_Change]:
+def _swap(placement: Placement, bounds: Bounds, broker: int) -> list[_Change]:
     """The replica on this broker, and the one on another, that should change places."""
     load = placement.load
-    excess = over(load, limit)
+    excess = bounds.excess(load)
     here = _Replicas.on(placement, broker)
     go, bytes_here = placement.permitted(here.partitions, here.columns), here.moved_bytes(placement, broker)
     found: list[tuple[float, list[_Change]]] = []
@@ -102,10 +105,9 @@ def _swap(placement: Placement, limit: Floats, broker: int) -> list[_Change]:
         there = _Replicas.on(placement, other)
         come = placement.permitted(there.partitions, there.columns)[:, broker]
         change = here.weight[:, None] - there.weight
-        then_here, then_there = load[broker] - change, load[other] + change
-        gain = excess[broker] + excess[other] - over(then_here, limit[broker]) - over(then_there, limit[other])
-        permitted = go[:, other][:, None] & come & placement.holds(then_there, other)
-        permitted &= ((change >= 0.0) | (then_here <= placement.capacity[broker] + LEAST)).all(axis=-1)
+        then = bounds.of(broker).excess(load[broker] - change) + bounds.of(other).excess(load[other] + change)
+        gain = excess[broker] + excess[other] - then
+        permitted = go[:, other][:, None] & come
         moved = bytes_here[:, other][:, None] + there.moved_bytes(placement, other)[:, broker]
         best = _cheapest(np.where(permitted, gain, 0.0), moved)
         if best is not None:
@@ -152,12 +154,12 @@ class _Replicas(NamedTuple):
         return _Change(int(self.partitions[index]), row)
 
 
-def _restored(placement: Placement, partition: int, limit: Floats) -> bool:
+def _restored(placement: Placement, partition: int, bounds: Bounds) -> bool:
     """Place the partition as before, or nearer to that; whether it could be."""
-    now, excess = placement.replicas[partition].copy(), placement.excess(limit)
+    now, excess = placement.replicas[partition].copy(), placement.excess(bounds)
     for earlier in _nearer(now, placement.before[partition]):
         placement.put(partition, earlier)
-        if placement.excess(limit) <= excess + LEAST and placement.keeps_racks(partition, earlier):
+        if placement.excess(bounds) <= excess + LEAST and placement.keeps_racks(partition, earlier):
             return True
         placement.put(partition, now)
     return False

@@ -1,0 +1,76 @@
+"""Finds a placement within the limits, or where there is none, within limits that are stretched as little as possible.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from loadwise.balance.bounds import LEAST, Bounds
+from loadwise.balance.limits import Limits
+from loadwise.balance.placement import Placement
+from loadwise.balance.search import relieve, restore
+from loadwise.balance.ways import AllWays, tried
+
+_FEW, _SOME = 20, 100
+"""Partitions: among few, beams and stretches are tried; among some, all pairs."""
+_MOST_TRIED = 5_000_000
+"""Of ways to place pairs of partitions: more take longer than a person waits."""
+_CLOSE = 0.004
+"""How near the stretch comes to the least one."""
+_EASE = 1.01
+"""What limits are stretched by beyond that: it spares many bytes."""
+
+
+def placed_within(limits: Limits, start: Placement) -> Placement:
+    """The placement that moves few bytes and is within the limits, if there is one."""
+    partitions = len(start.before)
+    ways = AllWays(start) if 1 < partitions <= _SOME and tried(start) <= _MOST_TRIED else None
+    if ways is None or partitions > _FEW:
+        return _near(start, limits.at(1.0), ways)
+    found = _among_all(start, limits.at(1.0), ways)
+    least, most = 1.0, limits.stretch(found.load * limits.unit)
+    if found.excess(limits.at(1.0)) <= LEAST:
+        return found
+    while most - least > _CLOSE:
+        middle = (least + most) / 2
+        other = _among_all(start, limits.at(middle), ways)
+        reached = limits.stretch(other.load * limits.unit)
+        if reached > middle + LEAST:
+            least = middle
+        if reached < most:
+            found, most = other, reached
+    eased = limits.at(most * _EASE)
+    return min(found, _among_all(start, eased, ways), key=partial(_worth, bounds=eased))
+
+
+def _near(start: Placement, bounds: Bounds, ways: AllWays | None) -> Placement:
+    """The placement that single changes lead to, and then changes of pairs."""
+    found = start.copy()
+    relieve(found, bounds)
+    restore(found, bounds)
+    if ways is not None:
+        ways.improve(found, bounds)
+    return found
+
+
+def _among_all(start: Placement, bounds: Bounds, ways: AllWays) -> Placement:
+    """The best placement of all beams: first those from the start, then those from what these found."""
+    worth = partial(_worth, bounds=bounds)
+    best = _near(start, bounds, ways)
+    for base in (start, None):
+        for price in ways.prices:
+            found = min((ways.beam(base or best, bounds, order, price) for order in ways.orders), key=worth)
+            ways.improve(found, bounds)
+            best = min(best, found, key=worth)
+    return best
+
+
+def _worth(placement: Placement, *, bounds: Bounds) -> tuple[float, float, int]:
+    """The lower the better."""
+    return (
+        max(placement.excess(bounds) - LEAST, 0.0),
+        placement.moved_bytes(),
+        len(placement.changed()),
+    )

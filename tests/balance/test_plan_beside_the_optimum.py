@@ -1,0 +1,43 @@
+"""Plans of small clusters beside the exact optimum of CP-SAT, which tests/golden/make_balance.py wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from random_clusters import MEGABYTE, SMALL, loads, small_cluster
+
+from loadwise.balance.cluster import Cluster
+from loadwise.balance.plan import plan
+
+OPTIMA = json.loads((Path(__file__).parents[1] / "golden" / "balance.json").read_text())
+QUICK = range(5, SMALL, 40)
+
+
+def _stretch(before: Cluster, after: Cluster) -> float:
+    """How far above the limits the busiest broker is: the mean plus a tenth, or the heaviest replica."""
+    heaviest = [0.0, 0.0, 0.0]
+    for partition in before.partitions:
+        sent = partition.bytes_out_per_s + (len(partition.replicas) - 1) * partition.bytes_in_per_s
+        alone = (partition.bytes_in_per_s, sent, partition.size_bytes)
+        heaviest = [max(pair) for pair in zip(heaviest, alone, strict=True)]
+    of_resource = list(zip(*loads(after).values(), strict=True))
+    return max(
+        1.0,
+        *(
+            max(each) / max(1.1 * sum(each) / len(each), alone, 1e-9)
+            for each, alone in zip(of_resource, heaviest, strict=True)
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    "seed", [*QUICK, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(SMALL) if seed not in QUICK)]
+)
+def test_the_busiest_broker_and_the_moved_bytes_are_near_the_optimum(seed: int) -> None:
+    cluster = small_cluster(seed)
+    least_stretch, least_moved = OPTIMA[seed]
+    planned = plan(cluster)
+    assert _stretch(cluster, planned.planned) <= 1.02 * least_stretch
+    assert planned.moved_bytes <= 1.2 * least_moved * MEGABYTE
