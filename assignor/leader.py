@@ -256,8 +256,8 @@ class Leader:
         now = frozenset(names)
         if news := now - self._too_slow:
             log.info(
-                "Too slow for any partition and left without one: %s. The lightest partition would make each of them"
-                " busier than the busiest member is now",
+                "These members get no partition, because each would be busier with the lightest one than the busiest"
+                " member is now: %s",
                 ", ".join(sorted(news)),
             )
         self._too_slow = now

@@ -1,4 +1,4 @@
-"""What a group's watch is told, as frozen values: `GroupWatch.handle` takes them, `history` keeps and replays them."""
+"""The events of a group's watch, as frozen values: `GroupWatch.handle` takes them, `history` keeps and replays them."""
 
 from __future__ import annotations
 
