@@ -52,3 +52,9 @@ def bounds_of_times(kind: str) -> Mapping[str, int]:
         f"{kind}.heartbeat.interval.ms": 15_000,
         f"{kind}.session.timeout.ms": 60_000,
     }
+
+
+def numbers_of_group(settings: Mapping[str, Setting], configs: Mapping[str, str]) -> dict[str, int]:
+    """Return the fields of these settings that a group's own configs replace; those have no ``group.`` in front."""
+    own = ((name.removeprefix("group."), setting.field) for name, setting in settings.items())
+    return {field: int(configs[name]) for name, field in own if name in configs}

@@ -6,18 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from loadwise.coordinator.configs.definitions import ConfigType, Definition, one_of
-from loadwise.coordinator.setting import Setting, bounds_of_times, group_number, whole
+from loadwise.coordinator.setting import Setting, bounds_of_times, group_number, numbers_of_group, whole
 from loadwise.coordinator.share.reset_strategies import is_reset_strategy
-
-_OF_A_GROUP = {
-    "share.assignment.interval.ms": "assignment_interval_ms",
-    "share.delivery.count.limit": "delivery_count_limit",
-    "share.heartbeat.interval.ms": "heartbeat_interval_ms",
-    "share.partition.max.record.locks": "partition_max_record_locks",
-    "share.record.lock.duration.ms": "record_lock_duration_ms",
-    "share.session.timeout.ms": "session_timeout_ms",
-}
-"""A group's own numeric configs, and their fields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +41,7 @@ class ShareGroupLimits:
         """Return the limits of a group with these configs."""
         if not configs:
             return self
-        numbers = {field: int(configs[name]) for name, field in _OF_A_GROUP.items() if name in configs}
+        numbers = numbers_of_group(SETTINGS, configs)
         return replace(
             self,
             **numbers,

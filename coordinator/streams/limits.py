@@ -6,16 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from loadwise.coordinator.configs.assignment_interval import assignment_interval_ms
-from loadwise.coordinator.setting import Setting, bounds_of_times, group_number, whole
-
-_OF_A_GROUP = {
-    "streams.assignment.interval.ms": "assignment_interval_ms",
-    "streams.heartbeat.interval.ms": "heartbeat_interval_ms",
-    "streams.initial.rebalance.delay.ms": "initial_rebalance_delay_ms",
-    "streams.num.standby.replicas": "num_standby_replicas",
-    "streams.session.timeout.ms": "session_timeout_ms",
-}
-"""A group's own configs, and their fields."""
+from loadwise.coordinator.setting import Setting, bounds_of_times, group_number, numbers_of_group, whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +33,7 @@ class StreamsGroupLimits:
 
     def of_group(self, configs: Mapping[str, str]) -> StreamsGroupLimits:
         """Return the limits of a group with these configs."""
-        numbers = {field: int(configs[name]) for name, field in _OF_A_GROUP.items() if name in configs}
+        numbers = numbers_of_group(SETTINGS, configs)
         return replace(self, **numbers) if numbers else self
 
     def assignment_interval_of(self, members: int, tasks: int) -> int:
