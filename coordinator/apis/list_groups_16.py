@@ -5,9 +5,9 @@ v1 throttle time; v3 flexible; v4 filter by state (KIP-518); v5 filter by type (
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import Access
-from loadwise.coordinator.calls import Call, Outcome
-from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.access import Access, open_to_all
+from loadwise.coordinator.calls import Call
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import ListGroupsRequest, ListGroupsResponse
@@ -17,7 +17,12 @@ _FILTERED_AS = {"NotReady": "not_ready"}
 
 
 def handle(call: Call[ListGroupsRequest], cluster: Cluster) -> ListGroupsResponse:
-    """List the groups that match the filters, which ignore case. An empty filter matches all."""
+    """List the groups that match the filters, which ignore case, and that the client may describe.
+
+    An empty filter matches all.
+    """
+    access = Access(call, cluster)
+    sees_all = access.may(Operation.DESCRIBE, ResourceType.CLUSTER)
     states = {state.lower() for state in call.body.states_filter}
     types = {name.lower() for name in call.body.types_filter}
     groups = [
@@ -31,16 +36,9 @@ def handle(call: Call[ListGroupsRequest], cluster: Cluster) -> ListGroupsRespons
         if cluster.coordinates(call, group_id)
         and (not states or _FILTERED_AS.get(group.state.value, group.state.value.lower()) in states)
         and (not types or group.type in types)
+        and (sees_all or access.may(Operation.DESCRIBE, ResourceType.GROUP, group_id))
     ]
     return ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups)
 
 
-def guard(call: Call[ListGroupsRequest], cluster: Cluster, handle: Handler) -> Outcome:
-    access = Access(call, cluster)
-    response = handle(call, cluster)
-    assert isinstance(response, ListGroupsResponse)
-    if not access.may(Operation.DESCRIBE, ResourceType.CLUSTER):
-        response.groups = [
-            each for each in response.groups if access.may(Operation.DESCRIBE, ResourceType.GROUP, each.group_id)
-        ]
-    return response
+guard = open_to_all

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import Access, item_by_item, names
-from loadwise.coordinator.calls import Call, Outcome
-from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.access import Access, names, per_item
+from loadwise.coordinator.calls import Call
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.protocol.error_codes import ErrorCode
@@ -30,9 +30,11 @@ def _described(call: Call[DescribeTransactionsRequest], cluster: Cluster, transa
         error = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
     if found is None or error is not ErrorCode.NONE:
         return _State(error_code=error, transactional_id=transactional_id, topics=[])
+    access = Access(call, cluster)
     by_topic: dict[str, list[int]] = {}
     for partition in sorted(found.partitions):
-        by_topic.setdefault(partition.topic, []).append(partition.number)
+        if access.may(Operation.DESCRIBE, ResourceType.TOPIC, partition.topic):
+            by_topic.setdefault(partition.topic, []).append(partition.number)
     return _State(
         error_code=error,
         transactional_id=transactional_id,
@@ -45,14 +47,4 @@ def _described(call: Call[DescribeTransactionsRequest], cluster: Cluster, transa
     )
 
 
-def guard(call: Call[DescribeTransactionsRequest], cluster: Cluster, handle: Handler) -> Outcome:
-    access = Access(call, cluster)
-
-    def visible(rest: Call[DescribeTransactionsRequest], cluster: Cluster) -> Outcome:
-        response = handle(rest, cluster)
-        assert isinstance(response, DescribeTransactionsResponse)
-        for each in response.transaction_states:
-            each.topics = [row for row in each.topics if access.may(Operation.DESCRIBE, ResourceType.TOPIC, row.topic)]
-        return response
-
-    return item_by_item(names(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID), call, cluster, visible)
+guard = per_item(names(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID))

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from loadwise.coordinator.access import Access
-from loadwise.coordinator.calls import Call, Outcome
+from loadwise.coordinator.access import Access, open_to_all
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.errors import BadRegexError
 from loadwise.coordinator.groups.consumer.topic_regex import matching
-from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.transaction import Transaction, TransactionState
@@ -24,8 +24,8 @@ _STATES = {state.value for state in TransactionState}
 
 
 def handle(call: Call[ListTransactionsRequest], cluster: Cluster) -> ListTransactionsResponse:
-    """List the ids that match all filters."""
-    body = call.body
+    """List the ids that match all filters, and that the client may describe."""
+    body, access = call.body, Access(call, cluster)
     pattern = body.transactional_id_pattern if call.version >= _PATTERN else None
     error = ErrorCode.NONE
     unknown = [state for state in body.state_filters if state not in _STATES]
@@ -41,6 +41,7 @@ def handle(call: Call[ListTransactionsRequest], cluster: Cluster) -> ListTransac
         if transactional_id in ids
         and ClusterTransactions.of(cluster).is_coordinator(call, transactional_id)
         and _is_wanted(call, cluster, each)
+        and access.may(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
     ]
     row = ListTransactionsResponse.TransactionState
     states = [
@@ -64,13 +65,4 @@ def _is_wanted(call: Call[ListTransactionsRequest], cluster: Cluster, each: Tran
     return longer_than_ms < 0 or cluster.now_ms - each.started_ms > longer_than_ms
 
 
-def guard(call: Call[ListTransactionsRequest], cluster: Cluster, handle: Handler) -> Outcome:
-    access = Access(call, cluster)
-    response = handle(call, cluster)
-    assert isinstance(response, ListTransactionsResponse)
-    response.transaction_states = [
-        each
-        for each in response.transaction_states
-        if access.may(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, each.transactional_id)
-    ]
-    return response
+guard = open_to_all

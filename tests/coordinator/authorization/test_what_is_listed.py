@@ -1,0 +1,56 @@
+"""What lists leave out for a client without the rights that Kafka's ``KafkaApis`` asks for."""
+
+from __future__ import annotations
+
+from kafka.protocol import admin
+from transaction_exchanges import ID, writing
+from wires import Wire
+
+from loadwise.coordinator import Acl
+from loadwise.coordinator.authorization.authorizer import Authorizer
+
+
+def allow(wire: Wire, *granted: str) -> None:
+    rows = (row.split() for row in granted)
+    wire.cluster.authorizer = Authorizer(
+        [Acl.of("User:ANONYMOUS", operation, kind, name) for kind, operation, name in rows]
+    )
+
+
+def listed(wire: Wire) -> list[str]:
+    answer = wire.ask(admin.ListGroupsRequest(version=4, states_filter=[]), 4)
+    return [each.group_id for each in answer.groups]
+
+
+def transactions(wire: Wire) -> list[str]:
+    request = admin.ListTransactionsRequest(version=0, state_filters=[], producer_id_filters=[])
+    return [each.transactional_id for each in wire.ask(request, 0).transaction_states]
+
+
+def topics_of_transaction(wire: Wire) -> list[str]:
+    answer = wire.ask(admin.DescribeTransactionsRequest(version=0, transactional_ids=[ID]), 0)
+    return [topic.topic for each in answer.transaction_states for topic in each.topics]
+
+
+def test_groups() -> None:
+    wire = Wire()
+    for granted, seen in (
+        ((), []),
+        (("GROUP READ g",), ["g"]),
+        (("GROUP DESCRIBE other",), []),
+        (("CLUSTER DESCRIBE kafka-cluster",), ["g"]),
+    ):
+        allow(wire, *granted)
+        assert listed(wire) == seen
+
+
+def test_transactions_and_their_topics() -> None:
+    wire = Wire()
+    writing(wire)
+    assert (transactions(wire), topics_of_transaction(wire)) == ([ID], ["t"])
+    allow(wire)
+    assert transactions(wire) == []
+    allow(wire, f"TRANSACTIONAL_ID DESCRIBE {ID}")
+    assert (transactions(wire), topics_of_transaction(wire)) == ([ID], [])
+    allow(wire, f"TRANSACTIONAL_ID DESCRIBE {ID}", "TOPIC DESCRIBE t")
+    assert topics_of_transaction(wire) == ["t"]
