@@ -218,7 +218,7 @@ class Server:
         except MalformedBytesError as problem:
             connection.abort(str(problem))
         except Exception:
-            log.exception("a large %s cannot be answered", call.request.api.name)
+            log.exception("a large %s request cannot be answered", call.request.api.name)
             connection.abort("the coordinator failed to handle a request")
 
     def _most_whole_elements(self) -> int:

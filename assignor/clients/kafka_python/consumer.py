@@ -115,6 +115,8 @@ def kafka_python_consumer(
     never. ``on_decision`` is called with each decision on the reading thread. ``load`` may also be a function of the
     group's lag, which every member then reads. With the user's own load, no rebalance is requested.
 
+    A broker must answer within 9 seconds, or ``bootstrap_timeout_ms``; otherwise ``KafkaTimeoutError`` names the cause.
+
     Raises what `assignor` and ``KafkaConsumer`` raise, and `TypeError` or `ValueError` that names a bad argument.
     """
     options = Options(
