@@ -81,7 +81,7 @@ class GroupHistory(History):
         except BadHistoryError:
             raise
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, ImportError) as error:
-            raise BadHistoryError(f"this is no history of a group: {error!r}") from error
+            raise BadHistoryError(f"this is not a history of a group: {error!r}") from error
         return cls(start=history.start, events=history.events, decisions=decisions, recorded=recorded)
 
     def differences(self) -> Iterator[tuple[str, str]]:
@@ -167,7 +167,7 @@ class _Reader:
         module, _, name = kind.partition(":")
         made = getattr(import_module(module), name, None) if module.startswith(_CLASSES) else None
         if not isinstance(made, type) or made.__module__ != module:
-            raise BadHistoryError(f"{kind} is no class of a history; only loadwise's own assignors can be replayed")
+            raise BadHistoryError(f"{kind} is not a class of a history; only loadwise's own assignors can be replayed")
         if issubclass(made, tuple):
             return tuple.__new__(made, self.read(of))
         empty = object.__new__(made)

@@ -22,7 +22,7 @@ def check_arguments(
     """Raise `TypeError` or `ValueError` for bad topics, a bad group id or interval, or an option that is set twice."""
     for topic in topics:
         if not isinstance(topic, str):
-            raise TypeError(f"{topic!r} is no topic; give the names of topics one by one, without a list")
+            raise TypeError(f"{topic!r} is not a topic; give the names of topics one by one, without a list")
     if "partition_assignment_strategy" in config:
         raise TypeError("partition_assignment_strategy is replaced by `assignor`; give one of them")
     if not isinstance(group_id, str):

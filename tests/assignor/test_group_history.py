@@ -45,18 +45,18 @@ def first_line(start):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "this is no history of a group"),
-        ("{}", "is no history of a group: KeyError"),
-        ("not JSON", "is no history of a group: JSONDecodeError"),
+        ("", "this is not a history of a group"),
+        ("{}", "is not a history of a group: KeyError"),
+        ("not JSON", "is not a history of a group: JSONDecodeError"),
         (json.dumps({"loadwise": 2, "start": None}), "has the format 2; this version reads 1"),
-        (first_line({"!": "posix:system", "of": {}}), "posix:system is no class of a history"),
+        (first_line({"!": "posix:system", "of": {}}), "posix:system is not a class of a history"),
         (
             first_line({"!": "loadwise.assignor.live.history:copy.deepcopy", "of": {}}),
-            "deepcopy is no class of a history",
+            "deepcopy is not a class of a history",
         ),
-        (first_line({"!": "loadwise.assignor.live.history:Recorder.handle", "of": {}}), "no class of a history"),
-        (first_line({"!": "loadwise.assignor.live.history:replay", "of": {}}), "replay is no class of a history"),
-        (first_line({"!": "loadwise.assignor.live.work:Counter", "of": {}}), "Counter is no class of a history"),
+        (first_line({"!": "loadwise.assignor.live.history:Recorder.handle", "of": {}}), "not a class of a history"),
+        (first_line({"!": "loadwise.assignor.live.history:replay", "of": {}}), "replay is not a class of a history"),
+        (first_line({"!": "loadwise.assignor.live.work:Counter", "of": {}}), "Counter is not a class of a history"),
         (first_line({"!": "own.assignors:Fair", "of": {}}), "only loadwise's own assignors can be replayed"),
     ],
 )

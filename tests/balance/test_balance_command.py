@@ -120,7 +120,7 @@ def test_a_wrong_cluster_is_one_line_that_names_the_culprit(content: object, cul
     [
         ('{"5": {}}', 2, "a capacity is stated for broker 5, which the cluster does not have; its brokers are 1, 2, 3"),
         ('{"1": {"disk_byte": 5}}', 2, "capacities.json: 1: 'disk_byte' is not a field; did you mean disk_bytes?"),
-        ('{"one": {}}', 2, "'one' is no broker id"),
+        ('{"one": {}}', 2, "'one' is not a broker id"),
         ('{"1": {"disk_bytes": 1}, "2": {"disk_bytes": 16e9}}', 1, "no plan was found that keeps broker"),
         ("{", 2, "capacities.json, line 1, column 2: not JSON"),
     ],

@@ -185,7 +185,7 @@ IMPATIENT = "from loadwise.running_group import admin; admin._TIMEOUT_MS = 500; 
 
 @pytest.mark.parametrize(
     ("servers", "code", "message"),
-    [("127.0.0.1:port", 2, "'127.0.0.1:port' is no HOST:PORT"), ("127.0.0.1:1", 1, "no Kafka answers at 127.0.0.1:1")],
+    [("127.0.0.1:port", 2, "'127.0.0.1:port' is not HOST:PORT"), ("127.0.0.1:1", 1, "no Kafka answers at 127.0.0.1:1")],
 )
 def test_no_broker(servers: str, code: int, message: str) -> None:
     command = [sys.executable, "-c", IMPATIENT, "compare", "--bootstrap-servers", servers, "--group", "g"]

@@ -57,8 +57,8 @@ AUTHORIZER = ["--config", "authorizer.class.name=org.apache.kafka.metadata.autho
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--listen", "nowhere"], "is no HOST:PORT"),
-        (["--listen", "127.0.0.1:99999"], "is no HOST:PORT"),
+        (["--listen", "nowhere"], "is not HOST:PORT"),
+        (["--listen", "127.0.0.1:99999"], "is not HOST:PORT"),
         (["--topic", "flights"], "is no NAME:PARTITIONS"),
         (["--topic", "flights:0"], "at least 1"),
         (["--brokers", "100000"], "100,000 brokers; a cluster has at most 1,000 here"),

@@ -209,8 +209,8 @@ def test_the_report_of_a_table_that_is_there(table: Path):
     [
         (["--topic", "t"], "--bootstrap-servers HOST:PORT and --topic NAME go together"),
         (["--bootstrap-servers", "localhost:9"], "--bootstrap-servers HOST:PORT and --topic NAME go together"),
-        (["--since", "2026-11-22"], "--since is about reading topics"),
-        (["--checkpoint", "c"], "--checkpoint is about reading topics"),
+        (["--since", "2026-11-22"], "--since is for reading topics"),
+        (["--checkpoint", "c"], "--checkpoint is for reading topics"),
     ],
 )
 def test_options_that_do_not_go_together(table: Path, arguments: list[str], message: str):

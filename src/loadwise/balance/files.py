@@ -51,7 +51,7 @@ def read_capacities(text: str, name: str) -> dict[int, Capacity]:
         _refuse(given, name, 'an object such as {"1": {"disk_bytes": 5e11}}')
     for broker in given:
         if not (broker.isascii() and broker.isdecimal()):
-            raise UnfitClusterError(f'{name}: {broker!r} is no broker id; write {{"1": {{"disk_bytes": 5e11}}}}')
+            raise UnfitClusterError(f'{name}: {broker!r} is not a broker id; write {{"1": {{"disk_bytes": 5e11}}}}')
     return {int(broker): _capacity(capacity, f"{name}: {broker}") for broker, capacity in given.items()}
 
 

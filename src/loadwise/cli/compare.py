@@ -180,9 +180,9 @@ def _situation(
     if command_config is not None and group is None:
         raise BadInputError("--command-config FILE tells how to connect, and needs --bootstrap-servers and --group")
     if load is not None and group is None:
-        raise BadInputError(f"--load {load} is of a running group; it needs --bootstrap-servers and --group")
+        raise BadInputError(f"--load {load} needs a running group: --bootstrap-servers and --group")
     if horizon_s is not None and load is not LiveLoad.DEMAND:
-        raise BadInputError("--horizon is the time to drain the lag in; it needs --load demand")
+        raise BadInputError("--horizon, the time in which the lag is drained, needs --load demand")
     given = [source for source in (case, loads, bootstrap_servers, scenario_name) if source is not None]
     if len(given) != 1:
         raise BadInputError(f"{len(given) or 'no'} group{'s' * (len(given) > 1)} given; {_SOURCES}")

@@ -131,7 +131,7 @@ def _moment(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time, such as 2026-01-31 or 2026-01-31T13:00:00") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time, such as 2026-01-31 or 2026-01-31T13:00:00") from None
 
 
 def _options(
@@ -148,7 +148,7 @@ def _options(
         given = {"--since": since, "--until": until, "--checkpoint": incremental, "--command-config": command_config}
         for name, value in given.items():
             if value:
-                raise BadConnectionError(f"{name} is about reading topics; it needs --bootstrap-servers and --topic")
+                raise BadConnectionError(f"{name} is for reading topics: give --bootstrap-servers and --topic")
         return None
     if bootstrap_servers is None or not topics:
         raise BadConnectionError("--bootstrap-servers HOST:PORT and --topic NAME go together")

@@ -98,7 +98,7 @@ def whole_number(*, least: int, most: int | None = None) -> Callable[[str], int]
 
     def number(text: str) -> int:
         if not text.isdecimal() or int(text) < least or (most is not None and int(text) > most):
-            raise argparse.ArgumentTypeError(f"{text!r} is no number {bounds}")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number {bounds}")
         return int(text)
 
     return number
@@ -113,7 +113,7 @@ def at_least(least: float) -> Callable[[str], float]:
         except ValueError:
             value = float("nan")
         if not least <= value < float("inf"):
-            raise argparse.ArgumentTypeError(f"{text!r} is no number of {least:g} or more")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number of {least:g} or more")
         return value
 
     return number

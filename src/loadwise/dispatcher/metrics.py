@@ -60,7 +60,7 @@ class PromQL:
 
     def __init__(self, url: str, query: str, *, label: str, nodes: Mapping[str, int] | None = None) -> None:
         if urlsplit(url).scheme not in {"http", "https"}:
-            raise BadDispatcherError(f"{url!r} is no address of Prometheus; write http://host:9090")
+            raise BadDispatcherError(f"{url!r} is not an address of Prometheus; write http://host:9090")
         self._address = f"{url.rstrip('/')}/api/v1/query?{urlencode({'query': query})}"
         self._label = label
         self._nodes = nodes

@@ -82,6 +82,8 @@ def connected(
     except KafkaError as error:
         raise UnreadableGroupError(f"no Kafka answers at {bootstrap_servers} ({error}); {_CONNECTION}") from error
     except ValueError as error:
-        raise BadConnectionError(f"{bootstrap_servers!r} is no HOST:PORT ({error}); see --bootstrap-servers") from error
+        raise BadConnectionError(
+            f"{bootstrap_servers!r} is not HOST:PORT ({error}); see --bootstrap-servers"
+        ) from error
     with contextlib.closing(admin):
         yield admin

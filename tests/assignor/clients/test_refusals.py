@@ -63,7 +63,7 @@ def test_a_factory_refuses_what_it_cannot_use_before_it_connects(factory):
         factory("t", group_id="g", lag_interval_s=0)
     with pytest.raises(TypeError, match="session_timeout_ms is 'x'; it must be a number of milliseconds"):
         factory("t", group_id="g", session_timeout_ms="x")
-    with pytest.raises(TypeError, match=r"\['t'\] is no topic; give the names of topics one by one"):
+    with pytest.raises(TypeError, match=r"\['t'\] is not a topic; give the names of topics one by one"):
         factory(["t"], group_id="g")
     with pytest.raises(TypeError, match=r"assignor is <class '.*Weighted'>; it must be the name"):
         factory("t", group_id="g", assignor=Weighted)
