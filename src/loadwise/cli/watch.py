@@ -160,7 +160,7 @@ class Display(Protocol):
         """Show a reading."""
 
     def fail(self, text: str) -> None:
-        """Say why there is none."""
+        """Print why a reading failed."""
 
 
 class _JsonLines:
@@ -225,7 +225,7 @@ def _screen() -> Iterator[Display]:
 
 
 def _compared(seen: Sequence[Reading], now: GroupStatus, *, from_beginning: bool) -> Comparison | None:
-    """What the assignors would give the members, by their demand; None until rates are known or while nothing is."""
+    """Compare the assignors under the demand of the group; None while rates are unknown."""
     from loadwise.compare.comparison import compare
     from loadwise.watch.demand import situation
 
