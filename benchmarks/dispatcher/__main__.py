@@ -9,6 +9,7 @@ client's own; below each median stands the range of all pairs.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import statistics
 import subprocess
@@ -17,12 +18,21 @@ import time
 import timeit
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
-from benchmarks.dispatcher.cluster import LEADS, SLOWED, TOPIC, Cluster, cluster
-from benchmarks.dispatcher.produce import CLIENTS
+from benchmarks.dispatcher.cluster import LEADS, SLOWED, TOPIC, cluster
+from benchmarks.dispatcher.produce import CLIENTS, LINGER_MS, VALUE
 
 SLOWED_MS = 50
+
+
+class Brokers(Protocol):
+    """A cluster that runs."""
+
+    address: str
+
+    def slow(self, ms: int) -> None:
+        """Slow one broker; 0: no longer."""
 
 
 def main() -> None:
@@ -35,8 +45,16 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=10.0, help="... for so long")
     options.add_argument("--slowed-ms", type=int, default=SLOWED_MS)
     options.add_argument("--against", choices=["own", "sticky"], default="own", help="sticky: kafka-python's other one")
+    options.add_argument("--apache", action="store_true", help="on Apache Kafka: the broker stands still by turns")
+    options.add_argument("--java", action="store_true", help="Java's producer at the same rate, in each pair")
     given = options.parse_args()
-    with cluster() as brokers:
+    if given.apache:
+        from benchmarks.dispatcher.apache import apache_cluster
+
+        running: contextlib.AbstractContextManager[Brokers] = apache_cluster()
+    else:
+        running = cluster()
+    with running as brokers:
         for client in given.client or CLIENTS:
             for slowed_ms in (0, given.slowed_ms):
                 brokers.slow(slowed_ms)
@@ -44,7 +62,7 @@ def main() -> None:
     _print_cost()
 
 
-def _compare(client: str, brokers: Cluster, slowed_ms: int, given: argparse.Namespace) -> None:
+def _compare(client: str, brokers: Brokers, slowed_ms: int, given: argparse.Namespace) -> None:
     ratios: dict[str, list[float]] = {}
     seen: dict[str, list[tuple[float, float]]] = {}
     for pair in range(given.pairs):
@@ -56,6 +74,14 @@ def _compare(client: str, brokers: Cluster, slowed_ms: int, given: argparse.Name
             found[partitioner] = {"records/s": flood["records_per_s"], "flood mean ms": flood["mean_ms"]}
             found[partitioner] |= {"mean ms": steady["mean_ms"], "p99 ms": steady["p99_ms"]}
             found[partitioner] |= {"CPU µs": flood["cpu_us"]}
+        if given.java:
+            from benchmarks.dispatcher.apache import javas_latencies_ms
+
+            records = int(given.rate * given.seconds)
+            mean_ms, p99_ms = javas_latencies_ms(brokers.address, records, given.rate, len(VALUE), LINGER_MS)
+            found[given.against] |= {"Java's mean ms": mean_ms, "Java's p99 ms": p99_ms}
+            ours = found["loadwise"]
+            ours |= {"Java's mean ms": ours["mean ms"], "Java's p99 ms": ours["p99 ms"]}
         for name, own in found[given.against].items():
             ratios.setdefault(name, []).append(found["loadwise"][name] / own)
             seen.setdefault(name, []).append((own, found["loadwise"][name]))
@@ -64,11 +90,11 @@ def _compare(client: str, brokers: Cluster, slowed_ms: int, given: argparse.Name
     for name, found_ratios in ratios.items():
         own, ours = (statistics.median(column) for column in zip(*seen[name], strict=True))
         low, high = min(found_ratios), max(found_ratios)
-        print(f"  {name:>13}: {own:10,.2f} to {ours:10,.2f}, {statistics.median(found_ratios) - 1:+.0%}", end="")
+        print(f"  {name:>14}: {own:10,.2f} to {ours:10,.2f}, {statistics.median(found_ratios) - 1:+.0%}", end="")
         print(f" ({low - 1:+.0%} to {high - 1:+.0%})", flush=True)
 
 
-def _run(client: str, partitioner: str, brokers: Cluster, records: int, rate: float) -> dict[str, float]:
+def _run(client: str, partitioner: str, brokers: Brokers, records: int, rate: float) -> dict[str, float]:
     command = [sys.executable, "-m", "benchmarks.dispatcher.produce", client, partitioner, brokers.address, TOPIC]
     ran = subprocess.run([*command, str(records), str(rate)], capture_output=True, text=True, check=False)
     if ran.returncode:

@@ -35,7 +35,7 @@ class Deliveries:
 def make(cluster: ThreadedCoordinator, topic: str) -> Callable[..., ConfluentProducer]:
     def made(dispatcher: Dispatcher | None = None, **config: Any) -> ConfluentProducer:
         config = {"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0, "linger.ms": 0} | {
-            name.replace("_", "."): value for name, value in config.items()
+            name.replace("__", "-").replace("_", ".").replace("-", "_"): value for name, value in config.items()
         }
         producer = confluent_producer(config, dispatcher=dispatcher)
         until(lambda: len(producer.leaders(topic)) == PARTITIONS, lambda: producer.leaders(topic))
@@ -125,6 +125,27 @@ def test_a_record_that_is_refused_at_once_does_not_count(make: Callable[..., Con
     assert sum(map(seen.waiting, (1, 2, 3))) == 0
 
 
-def test_another_partitioner_is_refused() -> None:
-    with pytest.raises(BadDispatcherError, match="'random'"):
-        confluent_producer({"bootstrap.servers": "localhost:1", "partitioner": "random"})
+def test_the_callback_of_the_configuration_is_called_too(make: Callable[..., ConfluentProducer], topic: str) -> None:
+    everywhere, here = Deliveries(), Deliveries()
+    producer = make(on__delivery=everywhere)
+    producer.produce(topic, b"v")
+    producer.produce(topic, b"v", on_delivery=here)
+    producer.flush()
+    assert [len(everywhere.partitions), len(here.partitions)] == [1, 1]
+
+
+def test_a_record_that_fails_reaches_the_callback_and_counts_as_a_failure(
+    make: Callable[..., ConfluentProducer], cluster: ThreadedCoordinator, topic: str
+) -> None:
+    cluster.faults.answer("Produce", error="TOPIC_AUTHORIZATION_FAILED", topic=topic, times=None)
+    producer, deliveries = make(), Deliveries()
+    producer.produce(topic, b"v", on_delivery=deliveries, partition=0)
+    producer.flush()
+    assert [error.name() for error in deliveries.errors] == ["TOPIC_AUTHORIZATION_FAILED"]
+    assert producer.dispatcher._acknowledgements.silent([1, 2, 3], 0.0) == {1}
+
+
+@pytest.mark.parametrize("wrong", [{"partitioner": "random"}, {"delivery.report.only.error": True}])
+def test_what_hinders_the_dispatcher_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(BadDispatcherError, match=next(iter(wrong))):
+        confluent_producer({"bootstrap.servers": "localhost:1", **wrong})

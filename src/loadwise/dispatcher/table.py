@@ -33,8 +33,7 @@ class Table:
         gets little before the next table knows it. A silent broker has none.
         """
         return {
-            node: 0.0 if node in silent else weight / (1 + waiting.get(node, 0)) ** 2
-            for node, weight in self.weights.items()
+            node: 0.0 if node in silent else weight / (1 + waiting[node]) ** 2 for node, weight in self.weights.items()
         }
 
     def next(self, shares: Mapping[int, float]) -> int:
@@ -68,8 +67,8 @@ def table_of(leaders: Mapping[int, int], scores: Mapping[int, float] | None = No
     partitions: dict[int, list[int]] = {}
     for partition, leader in sorted(led.items()):
         partitions.setdefault(leader, []).append(partition)
-    best = max((scores.get(node, 0.0) for node in partitions), default=0.0) if scores else 0.0
-    if scores is None or best <= 0:
+    best = max(scores.get(node, 0.0) for node in partitions) if scores else 0.0
+    if not scores or best <= 0:
         weights = {node: float(len(mine)) for node, mine in partitions.items()}
     else:
         weights = {node: max(scores.get(node, 0.0), best * _LEAST_SHARE) for node in partitions}

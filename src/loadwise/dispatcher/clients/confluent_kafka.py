@@ -6,6 +6,7 @@ librdkafka calls no partitioner of Python's, so the partition is chosen before `
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -17,7 +18,7 @@ from loadwise.dispatcher.table import NO_LEADER
 from loadwise.installation import pip_install
 
 try:
-    from confluent_kafka import KafkaException, Producer
+    from confluent_kafka import Producer
 except ImportError as error:
     raise ImportError(f"confluent-kafka is not installed: {pip_install('confluent-kafka')}") from error
 
@@ -30,7 +31,7 @@ def confluent_producer(config: Mapping[str, Any], *, dispatcher: Dispatcher | No
     """Return a `confluent_kafka.Producer` that sends each batch to the broker with room for it.
 
     ``config`` is that of `Producer` except ``partitioner``. Raises `BadDispatcherError` for another partitioner than
-    ``murmur2_random``, and if the dispatcher serves another producer.
+    ``murmur2_random``, for ``delivery.report.only.error``, and if the dispatcher serves another producer.
     """
     return ConfluentProducer(dispatcher or Dispatcher(), config)
 
@@ -41,8 +42,15 @@ class ConfluentProducer(Producer):
     def __init__(self, dispatcher: Dispatcher, config: Mapping[str, Any]) -> None:
         if config.get("partitioner", "murmur2_random") != "murmur2_random":
             raise BadDispatcherError(f"partitioner is {config['partitioner']!r}; leave it out, the dispatcher chooses")
+        if str(config.get("delivery.report.only.error", False)).lower() == "true":
+            raise BadDispatcherError(
+                "delivery.report.only.error hides acknowledgements from the dispatcher; leave it out"
+            )
         super().__init__({**config, "partitioner": "murmur2_random"})
         self.dispatcher = dispatcher
+        self._on_delivery: OnDelivery | None = config.get("on_delivery")
+        self._batches: dict[str, _Batch] = {}
+        self._produce = super().produce
         self._topics: set[str] = set()
         self._metadata: Background[dict[str, dict[int, int]]] = Background(
             partial(_leaders, super().list_topics, self._topics), interval_s=dispatcher.lease_s, name="metadata"
@@ -65,16 +73,17 @@ class ConfluentProducer(Producer):
         size = 0 if value is None else len(value)
         if partition == NO_LEADER and (key is None or self.dispatcher.spreads(topic)):
             partition = self.dispatcher.partition(topic, key.encode() if isinstance(key, str) else key, size)
-        node = NO_LEADER if partition == NO_LEADER else self.leaders(topic).get(partition, NO_LEADER)
-        told = on_delivery or callback
-        if node != NO_LEADER:
-            told = partial(self._delivered, node, size, told)
-            self.dispatcher.sent(node)
+        told = on_delivery or callback or self._on_delivery
+        batch = None if partition == NO_LEADER else self._batch(topic, partition)
+        if batch is None:
+            self._produce(topic, value, key, partition, told, None, timestamp, headers)
+            return
+        batch.count(size)
+        delivered = batch.delivered if told is None else partial(batch.delivered_to, told)
         try:
-            super().produce(topic, value, key, partition, on_delivery=told, timestamp=timestamp, headers=headers)
+            self._produce(topic, value, key, partition, delivered, None, timestamp, headers)
         except BaseException:
-            if node != NO_LEADER:
-                self.dispatcher.acknowledged(node, None, size)
+            batch.take_back(size)
             raise
 
     def leaders(self, topic: str) -> Mapping[int, int]:
@@ -88,20 +97,75 @@ class ConfluentProducer(Producer):
         """Return the number of partitions, 0 if the topic is unknown."""
         return len(self.leaders(topic))
 
-    def _delivered(self, node: int, size: int, told: OnDelivery | None, error: Any, message: Any) -> None:
-        if error is None:
-            self.dispatcher.acknowledged(node, message.latency(), size)
-        else:
-            self.dispatcher.failed(node)
-        if told is not None:
-            told(error, message)
+    def _batch(self, topic: str, partition: int) -> _Batch | None:
+        """Return the batch that the next record of a partition belongs to; None if its leader is unknown."""
+        batch = self._batches.get(topic)
+        if batch is not None and batch.partition == partition and batch.waiting:
+            return batch
+        node = self.leaders(topic).get(partition, NO_LEADER)
+        if node == NO_LEADER:
+            return None
+        self._batches[topic] = batch = _Batch(self.dispatcher, node, partition)
+        return batch
+
+
+class _Batch:
+    """Records that were produced one after the other for one partition, until all of them are delivered.
+
+    librdkafka does not show its own batches. To count these costs less than to count each record.
+    """
+
+    def __init__(self, dispatcher: Dispatcher, node: int, partition: int) -> None:
+        self.partition = partition
+        self.waiting = 0
+        """Records that are not delivered yet."""
+        self._dispatcher = dispatcher
+        self._node = node
+        self._size = 0
+        self._failed = False
+        self._lock = threading.Lock()
+
+    def count(self, size: int) -> None:
+        """One record more."""
+        with self._lock:
+            if not self.waiting:
+                self._dispatcher.sent(self._node)
+                self._size, self._failed = 0, False
+            self.waiting += 1
+            self._size += size
+
+    def take_back(self, size: int) -> None:
+        """The last record was refused at once."""
+        with self._lock:
+            self.waiting -= 1
+            self._size -= size
+            if not self.waiting:
+                self._dispatcher.acknowledged(self._node, None, self._size)
+
+    def delivered(self, error: Any, message: Any) -> None:
+        """librdkafka: a record was delivered, or failed."""
+        with self._lock:
+            self.waiting -= 1
+            if error is not None:
+                self._failed = True
+            if self.waiting:
+                return
+            if self._failed:
+                self._dispatcher.failed(self._node)
+            else:
+                self._dispatcher.acknowledged(self._node, message.latency(), self._size)
+
+    def delivered_to(self, told: OnDelivery, error: Any, message: Any) -> None:
+        """librdkafka: the same, with the user's callback."""
+        self.delivered(error, message)
+        told(error, message)
 
 
 def _leaders(list_topics: Callable[..., Any], topics: set[str]) -> dict[str, dict[int, int]]:
+    """Return the leaders of the topics; a topic with an error has none."""
     found = {}
     for topic in list(topics):
         metadata = list_topics(topic, timeout=_METADATA_TIMEOUT_S).topics[topic]
-        if metadata.error is not None:
-            raise KafkaException(metadata.error)
-        found[topic] = {number: partition.leader for number, partition in metadata.partitions.items()}
+        if metadata.error is None:
+            found[topic] = {number: partition.leader for number, partition in metadata.partitions.items()}
     return found
