@@ -19,7 +19,7 @@ DESCRIPTION = """Drain a real, skewed stream with every assignor, and compare th
 It publishes the flights of 2013 from New York (one record a flight, keyed by carrier) to a topic of 36 partitions. For
 each assignor three consumers, kafka-python and aiokafka mixed, drain it; a fourth joins half-way. In the second act
 records arrive all the time, and groups under several assignors read them at once. The hot keys move, and later a member
-of each group is killed.
+of each group is killed. In the third, a broker is slowed under two producers, one of them with a dispatcher.
 
 It prints a table, writes a page with the pictures, and checks that every record was processed; if a check fails, the
 status is 1. It takes about three and a half minutes."""
@@ -84,7 +84,7 @@ def add_options(parser: Parser) -> None:
         type=at_least(0),
         metavar="SECONDS",
         default=100.0,
-        help="how long the second act takes; 0 skips it",
+        help="how long the second act takes; 0 skips it and the third",
     )
 
 

@@ -1,4 +1,4 @@
-"""The demo from end to end: a cluster, the stream, every assignor in turn, the table, the page, Spark."""
+"""The demo from end to end: a cluster, the stream, every assignor in turn, the table, a slow broker, Spark, a page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import loadwise
 from loadwise.assignor.strategy import strategy
-from loadwise.demo import spark_step
+from loadwise.demo import spark_step, third_act
 from loadwise.demo.arrivals import PARTITIONS as STREAM_PARTITIONS
 from loadwise.demo.capacity import explain, verdict
 from loadwise.demo.cluster import Cluster, existing_kafka, own_coordinator
@@ -46,7 +46,7 @@ class Settings:
     rate_per_s: float
     arrival_per_s: float
     stream_s: float
-    """How long the second act takes, in seconds; 0 leaves it out."""
+    """How long the second act takes, in seconds; 0 leaves it out, and the third."""
     html: Path
     spark: bool
 
@@ -78,13 +78,15 @@ async def run_demo(settings: Settings, screen: Screen) -> None:
         if slow is not None:
             screen.line(slow, "yellow")
         courses = await _stream(cluster, settings, screen, speed=rate_per_s / settings.rate_per_s)
+        if settings.stream_s:
+            await _slowed_broker(screen)
         lacking = "left out, as asked for" if not settings.spark else spark_step.missing()
         if lacking is None:
             with screen.display():
                 checks.append(spark_step.describe(await spark_step.count(cluster, MEMBERS), MEMBERS, sum(ends)))
-            screen.line(f"6. {checks[-1]}")
+            screen.line(f"7. {checks[-1]}")
         else:
-            screen.line(f"6. Spark: {lacking}", "yellow")
+            screen.line(f"7. Spark: {lacking}", "yellow")
     report = Report(
         setting=_setting(rate_per_s, ends, place),
         outcomes=outcomes,
@@ -107,8 +109,9 @@ def announcement(settings: Settings) -> str:
     seconds = len(settings.assignors) * (5 + 2 * settings.records / (MEMBERS * settings.rate_per_s))
     acts = [f"{settings.records:,} flights are drained by {MEMBERS} consumers under each assignor"]
     if settings.stream_s:
-        seconds += settings.stream_s + 15
+        seconds += settings.stream_s + third_act.LENGTH_S + 15
         acts.append(f"then a stream whose hot keys move runs for {settings.stream_s:.0f} s")
+        acts.append("then a broker is slowed under two producers")
     if settings.spark:
         seconds += 15
         acts.append("then Spark reads the topic")
@@ -212,6 +215,19 @@ async def _stream(cluster: Cluster, settings: Settings, screen: Screen, *, speed
     screen.courses(courses)
     screen.line(headline(courses), "bold")
     return courses
+
+
+async def _slowed_broker(screen: Screen) -> None:
+    """The third act, on three brokers of its own."""
+    length_s = third_act.LENGTH_S
+    screen.line(
+        f"6. Two producers send {third_act.RATE_PER_S:,.0f} records/s each for {length_s:.0f} s to three brokers; one"
+        f" broker answers {third_act.SLOWED_MS} ms later in the middle third"
+    )
+    with screen.display():
+        courses = await third_act.play(length_s, lambda at_s: screen.streaming(at_s, length_s))
+    for line in third_act.picture(courses, length_s):
+        screen.line(line)
 
 
 def _at_least_once(rows: Sequence[Figures], published: int) -> str:
