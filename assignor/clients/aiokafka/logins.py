@@ -33,7 +33,8 @@ async def reason(client: Any) -> KafkaError:
         except (OSError, KafkaError) as error:
             if (problem := tls_refusal(error)) is not None:
                 return AuthenticationFailedError(f"no TLS with {host}:{port}: {problem}; check ssl_context")
-            failures.append(f"{host}:{port} ({error})")
+            hint = "" if isinstance(error, OSError) else ": does it require TLS?"
+            failures.append(f"{host}:{port} ({error.args[0] if hint else error}{hint})")
         else:
             connection.close()
             failures.append(

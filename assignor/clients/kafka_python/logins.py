@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from kafka.errors import KafkaConnectionError, KafkaTimeoutError
+from kafka.errors import KafkaTimeoutError
 from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
@@ -66,8 +66,8 @@ class _Manager(KafkaConnectionManager):
         reason = str(error.args[0] if error.args else error)
         if conn.init_future.succeeded():  # brokers do so with requests before the login
             reason = "it closes the connection after the first request: does it require a login by SASL?"
-        elif isinstance(error, KafkaConnectionError) and "disconnected" in str(error):
-            reason = "it closes the connection at once: does it require TLS?"
+        elif not self.ssl_enabled and ("disconnected" in reason or "frame length" in reason):  # a TLS alert is no frame
+            reason = f"{reason}: does it require TLS?"
         self._reasons[where] = reason
 
 

@@ -102,6 +102,22 @@ def test_a_login_that_is_missing_is_named(client: Callable[..., None], monkeypat
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
+def test_missing_tls_is_named(
+    client: Callable[..., None], tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logins, "BOOTSTRAP_TIMEOUT_MS", SHORT_MS)
+    tls = TlsFiles(keystore=Certificates(tmp_path_factory.mktemp("certificates")).broker)
+    with (
+        listening(protocol="SSL", tls=tls) as address,
+        pytest.raises(Exception, match=rf"no Kafka answers at {address} \(.*: does it require TLS\?"),
+    ):
+        client(
+            Access(address=address, protocol="PLAINTEXT"),
+            **({"timeout_ms": SHORT_MS} if client is kafka_python else {}),
+        )
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
 def test_a_broker_that_is_down_is_named(client: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logins, "BOOTSTRAP_TIMEOUT_MS", SHORT_MS)
     with listening() as address:
