@@ -71,7 +71,9 @@ def table(heads: Iterable[str], rows: Iterable[str]) -> str:
     """A table whose cells stand below each other on a narrow screen. Heads and rows (``<tr>``) are HTML."""
     names = list(heads)
     head = "".join(f"<th>{name}</th>" for name in names)
-    body = "\n".join(_with_names(row, [re.sub("<[^>]+>", " ", name) for name in names]) for row in rows)
+    body = "\n".join(
+        _with_names(row, [re.sub("<[^>]+>", " ", name.replace("-<br>", "")) for name in names]) for row in rows
+    )
     return (
         '<div class="scroll"><table class="stacked">'
         f"<thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>"
