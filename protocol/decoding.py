@@ -11,15 +11,15 @@ arrays count, and tagged fields.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from itertools import count
 from struct import Struct as Layout
 from typing import Any, TypeAlias
 from uuid import UUID
 
 from loadwise.protocol.errors import TooManyElementsError
 from loadwise.protocol.schemas import Field, MessageSchema, StructSchema
+from loadwise.protocol.source import Source
 from loadwise.protocol.structs import struct_class
 
 Decoder: TypeAlias = Callable[..., tuple[Any, int]]
@@ -54,7 +54,7 @@ def decoder(schema: MessageSchema, version: int) -> Decoder:
     It raises `ValueError`, `IndexError` and `struct.error` for bytes that are no such message, and
     `TooManyElementsError` for one with too many elements.
     """
-    return _Generator(version, flexible=version in schema.flexible).function(schema)
+    return _DecoderSource(version, flexible=version in schema.flexible).function(schema)
 
 
 def skipper(fields: Iterable[Field], version: int, *, flexible: bool, ends_struct: bool) -> Skipper:
@@ -62,7 +62,7 @@ def skipper(fields: Iterable[Field], version: int, *, flexible: bool, ends_struc
 
     ``ends_struct``: whether they are the last ones, so that tagged fields come behind them.
     """
-    return _Generator(version, flexible=flexible).skipper(fields, ends_struct=ends_struct)
+    return _DecoderSource(version, flexible=flexible).skipper(fields, ends_struct=ends_struct)
 
 
 def varint(data: bytes, position: int) -> tuple[int, int]:
@@ -126,26 +126,25 @@ def _too_many_at_once() -> TooManyElementsError:
     return TooManyElementsError("has more elements than are read at once")
 
 
-class _Generator:
-    """Writes the source of one decoder. Fields of a fixed size that follow each other are unpacked at once."""
+_NAMES: Mapping[str, Any] = {
+    "varint": varint,
+    "skip_tags": skip_tags,
+    "end_of_tag": _end_of_tag,
+    "uuid": _uuid,
+    "bits": _bits,
+    "null": _null,
+    "short": _short,
+    "too_many": _too_many,
+    "too_many_at_once": _too_many_at_once,
+    "Layout": Layout,
+}
+
+
+class _DecoderSource(Source):
+    """The source of one decoder."""
 
     def __init__(self, version: int, *, flexible: bool) -> None:
-        self._version = version
-        self._flexible = flexible
-        self._lines: list[str] = []
-        self._numbers = count()
-        self._names: dict[str, Any] = {
-            "varint": varint,
-            "skip_tags": skip_tags,
-            "end_of_tag": _end_of_tag,
-            "uuid": _uuid,
-            "bits": _bits,
-            "null": _null,
-            "short": _short,
-            "too_many": _too_many,
-            "too_many_at_once": _too_many_at_once,
-            "Layout": Layout,
-        }
+        super().__init__(version, _NAMES, flexible=flexible)
         self._run: list[tuple[str, int, str]] = []
         """Format, size and variable of fields that are still to be unpacked together."""
 
@@ -153,32 +152,17 @@ class _Generator:
         self._lines += [f"def decode(d, p, left={AT_ONCE}):", "    size = len(d)"]
         made = self._struct(schema, "", "    ")
         self._emit("    ", f"return {made}, p")
-        exec(compile("\n".join(self._lines), f"<{schema.name} v{self._version}>", "exec"), self._names)  # noqa: S102
-        decode: Decoder = self._names["decode"]
+        decode: Decoder = self._compiled("decode", schema.name)
         return decode
 
     def skipper(self, fields: Iterable[Field], *, ends_struct: bool) -> Skipper:
         self._lines += ["def skip(d, p, left):", "    size = len(d)"]
         self._fields(fields, "", "    ", ends_struct=ends_struct)
         self._emit("    ", "return p, left")
-        exec(compile("\n".join(self._lines), f"<fields of v{self._version}>", "exec"), self._names)  # noqa: S102
-        skip: Skipper = self._names["skip"]
+        skip: Skipper = self._compiled("skip", "fields of")
         return skip
 
     # ---- source ----
-
-    def _emit(self, indent: str, *lines: str) -> None:
-        self._flush(indent)
-        self._lines += [indent + line for line in lines]
-
-    def _named(self, value: Any) -> str:
-        """The name by which the source knows a value."""
-        name = f"n{next(self._numbers)}"
-        self._names[name] = value
-        return name
-
-    def _variable(self) -> str:
-        return f"v{next(self._numbers)}"
 
     def _fixed(self, type_name: str, indent: str) -> str:
         """A field of a fixed size, which is unpacked with those around it."""

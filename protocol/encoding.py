@@ -8,14 +8,14 @@ refuses to write it. Made at first use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from itertools import count
 from struct import Struct as Layout
 from typing import Any, TypeAlias
 
 from loadwise.protocol.decoding import FIXED
 from loadwise.protocol.schemas import Field, MessageSchema, StructSchema
+from loadwise.protocol.source import Source
 
 Encoder: TypeAlias = Callable[[Any], list[bytes]]
 """From a message, or any object with its fields, to the pieces of its body."""
@@ -57,14 +57,14 @@ def encoder(schema: MessageSchema, version: int, rows: str | None = None) -> Enc
     ``rows``: which array of it is `EncodedRows`.
     """
     array = None if rows is None else schema.fields[rows]
-    generator = _Generator(version, flexible=version in schema.flexible, rows=array)
+    generator = _EncoderSource(version, flexible=version in schema.flexible, rows=array)
     return generator.function(schema)
 
 
 def rows_encoder(array: Field, version: int, *, flexible: bool, rows: str | None = None) -> RowsEncoder:
     """The encoder of the elements of an array; ``rows``: which array inside them is `EncodedRows`."""
     inside = None if rows is None or array.struct is None else array.struct.fields[rows]
-    return _Generator(version, flexible=flexible, rows=inside).rows_function(array)
+    return _EncoderSource(version, flexible=flexible, rows=inside).rows_function(array)
 
 
 def varint(value: int) -> bytes:
@@ -98,17 +98,16 @@ def _bits(value: Any) -> int:
     return _NOT_ASKED if value is None else sum(1 << number for number in value)
 
 
-class _Generator:
-    """Writes the source of one encoder."""
+_NAMES: Mapping[str, Any] = {"varint": varint, "text": _text, "uuid": _uuid, "bits": _bits, "Layout": Layout}
+
+
+class _EncoderSource(Source):
+    """The source of one encoder."""
 
     def __init__(self, version: int, *, flexible: bool, rows: Field | None = None) -> None:
-        self._version = version
-        self._flexible = flexible
+        super().__init__(version, _NAMES, flexible=flexible)
         self._rows = rows
         """The field that is `EncodedRows`."""
-        self._lines: list[str] = []
-        self._numbers = count()
-        self._names: dict[str, Any] = {"varint": varint, "text": _text, "uuid": _uuid, "bits": _bits, "Layout": Layout}
         self._run: list[tuple[str, str]] = []
         """Format and expression of values that are still to be packed together."""
 
@@ -116,31 +115,17 @@ class _Generator:
         self._lines += ["def encode(m):", "    out = []; add = out.append"]
         self._struct(schema, "m", "    ")
         self._emit("    ", "return out")
-        exec(compile("\n".join(self._lines), f"<{schema.name} v{self._version}>", "exec"), self._names)  # noqa: S102
-        encode: Encoder = self._names["encode"]
+        encode: Encoder = self._compiled("encode", schema.name)
         return encode
 
     def rows_function(self, array: Field) -> RowsEncoder:
         self._lines += ["def encode(items):", "    out = []; add = out.append"]
         self._items(array, "items", "    ", is_in_tag=False)
         self._emit("    ", "return out")
-        exec(compile("\n".join(self._lines), f"<{array.name} v{self._version}>", "exec"), self._names)  # noqa: S102
-        encode: RowsEncoder = self._names["encode"]
+        encode: RowsEncoder = self._compiled("encode", array.name)
         return encode
 
     # ---- source ----
-
-    def _emit(self, indent: str, *lines: str) -> None:
-        self._flush(indent)
-        self._lines += [indent + line for line in lines]
-
-    def _named(self, value: Any) -> str:
-        name = f"n{next(self._numbers)}"
-        self._names[name] = value
-        return name
-
-    def _variable(self) -> str:
-        return f"v{next(self._numbers)}"
 
     def _flush(self, indent: str) -> None:
         if not self._run:
