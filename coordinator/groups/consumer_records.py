@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 from uuid import UUID
 
 from loadwise.coordinator.groups.events import Protocol
@@ -22,6 +22,22 @@ Epochs: TypeAlias = Mapping[UUID, Mapping[int, int]]
 
 Key: TypeAlias = tuple[str | int, ...]
 """The key of a record within its group; a newer record replaces an older one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keyed:
+    """A record of a group. Its key is a word and the values of some of its fields."""
+
+    keyed: ClassVar[tuple[str, ...]]
+    """The word and the names of the fields."""
+    group_id: str
+
+    @property
+    def key(self) -> Key:
+        """Return its place in the journal."""
+        word, *fields = self.keyed
+        return (word, *(getattr(self, field) for field in fields))
+
 
 LEFT_FOR_NOW = -2
 """The epoch of a static member that left temporarily."""
@@ -41,18 +57,14 @@ class MemberState(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupEpoch:
+class GroupEpoch(Keyed):
     """The group's epoch, stored at each increment (``ConsumerGroupMetadata``)."""
 
-    group_id: str
+    keyed = ("epoch",)
+
     epoch: int
     metadata_hash: int
     """Hash of the subscribed topics, their ids and partition counts."""
-
-    @property
-    def key(self) -> Key:
-        """Return its place in the journal."""
-        return ("epoch",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +76,11 @@ class ClassicMemberMetadata:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberSubscription:
+class MemberSubscription(Keyed):
     """A member's client and subscription (``ConsumerGroupMemberMetadata``)."""
 
-    group_id: str
+    keyed = ("member", "member_id")
+
     member_id: str
     instance_id: str | None = None
     rack: str | None = None
@@ -86,44 +99,32 @@ class MemberSubscription:
         metadata = () if self.classic is None else (metadata for _, metadata in self.classic.protocols)
         return sum(map(len, self.topics)) + len(self.regex) + sum(map(len, metadata))
 
-    @property
-    def key(self) -> Key:
-        """Return its place in the journal."""
-        return ("member", self.member_id)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TargetEpoch:
+class TargetEpoch(Keyed):
     """The group epoch of the targets (``ConsumerGroupTargetAssignmentMetadata``)."""
 
-    group_id: str
-    epoch: int
+    keyed = ("target",)
 
-    @property
-    def key(self) -> Key:
-        """Return its place in the journal."""
-        return ("target",)
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberTarget:
+class MemberTarget(Keyed):
     """The target of a member (``ConsumerGroupTargetAssignmentMember``)."""
 
-    group_id: str
+    keyed = ("target", "member_id")
+
     member_id: str
     partitions: Partitions
 
-    @property
-    def key(self) -> Key:
-        """Return its place in the journal."""
-        return ("target", self.member_id)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberAssignment:
+class MemberAssignment(Keyed):
     """A member's assignment and pending revocation (``ConsumerGroupCurrentMemberAssignment``)."""
 
-    group_id: str
+    keyed = ("current", "member_id")
+
     member_id: str
     epoch: int = 0
     previous_epoch: int = -1
@@ -131,24 +132,15 @@ class MemberAssignment:
     assigned: Epochs = field(default_factory=dict)
     pending_revocation: Epochs = field(default_factory=dict)
 
-    @property
-    def key(self) -> Key:
-        """Return its place in the journal."""
-        return ("current", self.member_id)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedRegex:
+class ResolvedRegex(Keyed):
     """The topics of a regular expression (``ConsumerGroupRegularExpression``)."""
 
-    group_id: str
+    keyed = ("regex", "regex")
+
     regex: str
     topics: frozenset[str]
-
-    @property
-    def key(self) -> Key:
-        """Return its place in the journal."""
-        return ("regex", self.regex)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

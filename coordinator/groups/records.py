@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
-from loadwise.coordinator.groups.consumer_records import ConsumerRecord, Key
+from loadwise.coordinator.groups.consumer_records import ConsumerRecord, Key, Keyed
 from loadwise.coordinator.groups.partitions import CommittedOffset
 
 GROUP_KEY: Key = ("group",)
@@ -156,19 +156,13 @@ class PendingOffsetTombstone:
         return ("pending", self.producer_id, self.topic, self.partition)
 
 
-class KindRecord:
+class KindRecord(Keyed):
     """A record of a group of a `GroupKind`."""
 
     __slots__ = ()
 
     kind: ClassVar[str]
     """The type of its group."""
-    group_id: str
-
-    @property
-    def key(self) -> Key:
-        """Return its place in the journal."""
-        raise NotImplementedError
 
 
 Record: TypeAlias = (

@@ -27,63 +27,47 @@ class _ShareRecord(KindRecord):
 class ShareGroupEpoch(_ShareRecord):
     """The group's epoch, stored at each increment (``ShareGroupMetadata``)."""
 
-    group_id: str
+    keyed = ("share-epoch",)
+
     epoch: int
     metadata_hash: int
     """Hash of the subscribed topics, their ids and partition counts."""
-
-    @property
-    def key(self) -> Key:
-        """Return its place in the journal."""
-        return ("share-epoch",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareMemberSubscription(_ShareRecord):
     """A member's client and subscription (``ShareGroupMemberMetadata``)."""
 
-    group_id: str
+    keyed = ("share-member", "member_id")
+
     member_id: str
     rack: str | None = None
     client_id: str = ""
     client_host: str = ""
     topics: frozenset[str] = frozenset()
 
-    @property
-    def key(self) -> Key:
-        """Return its place in the journal."""
-        return ("share-member", self.member_id)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareTarget(_ShareRecord):
     """All members' targets and their group epoch (``ShareGroupTargetAssignment…``)."""
 
-    group_id: str
+    keyed = ("share-target",)
+
     epoch: int
     partitions: dict[str, Partitions]
     """By member id."""
-
-    @property
-    def key(self) -> Key:
-        """Return its place in the journal."""
-        return ("share-target",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareMemberAssignment(_ShareRecord):
     """A member's current assignment (``ShareGroupCurrentMemberAssignment``)."""
 
-    group_id: str
+    keyed = ("share-current", "member_id")
+
     member_id: str
     epoch: int = 0
     previous_epoch: int = -1
     partitions: Partitions = field(default_factory=dict)
-
-    @property
-    def key(self) -> Key:
-        """Return its place in the journal."""
-        return ("share-current", self.member_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +77,6 @@ class ShareTopic(_ShareRecord):
     Without a `ShareState`, a partition has delivered no record yet.
     """
 
-    group_id: str
     topic_id: UUID
     partitions: int
     """Their number; they start at partition 0."""
@@ -118,7 +101,6 @@ class StateBatch(NamedTuple):
 class ShareState(_ShareRecord):
     """A group's state in a partition, after its first delivery (``ShareSnapshot``)."""
 
-    group_id: str
     topic_id: UUID
     partition: int
     state_epoch: int = 0

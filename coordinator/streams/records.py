@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
-from loadwise.coordinator.groups.consumer_records import Key, Tombstone
+from loadwise.coordinator.groups.consumer_records import Tombstone
 from loadwise.coordinator.groups.records import KindRecord
 from loadwise.coordinator.streams.topology import NO_TASKS, Endpoint, Task, Tasks, Topology
 
@@ -42,7 +42,8 @@ class _StreamsRecord(KindRecord):
 class StreamsGroupEpoch(_StreamsRecord):
     """The group's epoch, stored at each increment (``StreamsGroupMetadata``)."""
 
-    group_id: str
+    keyed = ("streams-epoch",)
+
     epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
     """Hash of the topology's topics, their ids and partition counts."""
@@ -51,30 +52,22 @@ class StreamsGroupEpoch(_StreamsRecord):
     num_standby_replicas: int | None = None
     """The setting for assignments since this epoch; None before the group's first epoch."""
 
-    @property
-    def key(self) -> Key:
-        """Return its place in the journal."""
-        return ("streams-epoch",)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsTopology(_StreamsRecord):
     """The first member's topology (``StreamsGroupTopology``)."""
 
-    group_id: str
-    topology: Topology
+    keyed = ("streams-topology",)
 
-    @property
-    def key(self) -> Key:
-        """Return its place in the journal."""
-        return ("streams-topology",)
+    topology: Topology
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsMemberMetadata(_StreamsRecord):
     """A member's client and process (``StreamsGroupMemberMetadata``)."""
 
-    group_id: str
+    keyed = ("streams-member", "member_id")
+
     member_id: str
     rack: str | None = None
     client_id: str = ""
@@ -88,34 +81,26 @@ class StreamsMemberMetadata(_StreamsRecord):
     tags: Mapping[str, str] = field(default_factory=dict)
     """The operator's description of its location. Apache Kafka 4.3 only stores it."""
 
-    @property
-    def key(self) -> Key:
-        """Return its place in the journal."""
-        return ("streams-member", self.member_id)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsTarget(_StreamsRecord):
     """All members' targets and their group epoch (``StreamsGroupTargetAssignment…``)."""
 
-    group_id: str
+    keyed = ("streams-target",)
+
     epoch: int = FIRST_EPOCH
     tasks: Mapping[str, Tasks] = field(default_factory=dict)
     """By member id."""
     at_ms: int | None = None
     """When it was computed, by the coordinator's clock; None for the first, empty one."""
 
-    @property
-    def key(self) -> Key:
-        """Return its place in the journal."""
-        return ("streams-target",)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsMemberAssignment(_StreamsRecord):
     """A member's current assignment (``StreamsGroupCurrentMemberAssignment``)."""
 
-    group_id: str
+    keyed = ("streams-current", "member_id")
+
     member_id: str
     epoch: int = 0
     previous_epoch: int = 0
@@ -125,11 +110,6 @@ class StreamsMemberAssignment(_StreamsRecord):
     """Tasks that it must revoke, and may still be processing."""
     epochs: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """The member epoch of each active task, also pending ones, by subtopology and partition."""
-
-    @property
-    def key(self) -> Key:
-        """Return its place in the journal."""
-        return ("streams-current", self.member_id)
 
     def given(self) -> tuple[Tasks, dict[Task, int | None]]:
         """Return its tasks, and the member epochs at which it got the active ones."""
