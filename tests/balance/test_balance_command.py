@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from command_line import Called, invoke
@@ -131,6 +133,26 @@ def test_wrong_capacities(capacities: str, status: int, culprit: str, cluster: P
     result = run(cluster, "--capacities", path)
     assert (result.exit_code, result.stdout) == (status, "")
     assert culprit in result.stderr
+
+
+def test_a_page_has_a_picture_of_each_resource(cluster: Path, tmp_path: Path) -> None:
+    page = tmp_path / "plan.html"
+    result = run(cluster, "--html", page)
+    assert f"The pictures: {page}" in result.stdout
+    pictures = re.findall(r"<svg.*?</svg>", page.read_text(encoding="utf-8"), re.DOTALL)
+    bars = [each for picture in pictures for each in ElementTree.fromstring(picture).iter("rect")]
+    assert len(bars) == len(("bytes in", "bytes out", "disk")) * len(("before", "after")) * len(given()["brokers"])
+    titles = {each.findtext("title"): float(each.attrib["height"]) for each in bars}
+    assert titles["broker 3 before: 0 B"] == 0
+    assert titles["broker 1 before: 18 GB"] == pytest.approx(18 / 12 * titles["broker 3 after: 12 GB"], rel=0.01)
+    assert run(cluster, "--html", tmp_path).exit_code == 2
+
+
+def test_a_partition_that_is_too_large_for_any_broker_is_told(cluster: Path) -> None:
+    cluster.write_text(json.dumps(_with(size_bytes=90e9)))
+    told = run(cluster).stdout
+    assert "Brokers" in told
+    assert "times the mean of disk: one replica alone is" in told
 
 
 def test_a_folder_that_cannot_be_written(cluster: Path) -> None:

@@ -50,7 +50,7 @@ def about(plan: Plan) -> str:
 def summary(plan: Plan) -> str:
     """What the plan does, in one sentence."""
     if not plan.reassigned and not plan.elected:
-        return "Nothing to change: each broker is below the mean plus a tenth, or no change brings it there."
+        return "Nothing to change."
     total = sum(each.size_bytes * len(each.replicas) for each in plan.cluster.partitions)
     share = f", {plan.moved_bytes / total:.1%} of all" if total else ""
     return (
@@ -60,19 +60,21 @@ def summary(plan: Plan) -> str:
 
 
 def notes(plan: Plan) -> Iterator[str]:
-    """A sentence for each resource of which brokers stay above the mean plus a tenth."""
+    """A sentence for each resource with brokers that stay above the mean plus a tenth."""
     for resource, name in enumerate(RESOURCES):
         above = plan.above(resource)
         if above:
             mean, heaviest = plan.limits.unit[resource], plan.limits.heaviest[resource]
-            why = (
-                f"one replica alone is {heaviest / mean:.2f}, so add partitions to its topic, or more keys"
-                if heaviest > plan.limits.target[resource]
-                else "no placement was found that is better for it and all others"
-            )
-            ids = ", ".join(str(broker.id) for broker in above)
             most = plan.after[:, resource].max() / mean
-            yield f"Above the mean plus a tenth stays {name} of broker {ids}, up to {most:.3f} times the mean: {why}."
+            ids = ", ".join(str(broker.id) for broker in above)
+            subject = f"Broker {ids} stays" if len(above) == 1 else f"Brokers {ids} stay"
+            if heaviest > plan.limits.target[resource]:
+                why = f"one replica alone is {heaviest / mean:.2f}; add partitions to its topic, or use more keys"
+            elif plan.limits.in_rack[:, resource].max() > plan.limits.target[resource]:
+                why = "racks have different numbers of brokers; add brokers to the smaller racks"
+            else:
+                why = "no better placement was found; add partitions to the large topics"
+            yield f"{subject} at up to {most:.2f} times the mean of {name}: {why}."
 
 
 def _counted(number: int, what: str) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import loadwise
 from loadwise.assignor.errors import MissingClientError
 from loadwise.balance.errors import BalanceError, UnfitClusterError
 from loadwise.balance.files import read_capacities, read_cluster
 from loadwise.balance.kafka_files import leader_election, reassignment
+from loadwise.balance.page import render
 from loadwise.balance.plan import plan as plan_of
 from loadwise.balance.table import HEADS, MEANINGS, about, notes, rows, summary
 from loadwise.cli.parser import add_command_config, at_least
@@ -77,6 +80,9 @@ def add_options(parser: Parser) -> None:
     shown.add_argument(
         "--out", type=Path, metavar="FOLDER", help=f"write {REASSIGNMENT} and {ELECTION} for Kafka's tools there"
     )
+    shown.add_argument(
+        "--html", type=Path, metavar="FILE", help="write a page too: the table, and a picture of each resource"
+    )
     shown.add_argument("--json", dest="as_json", action="store_true", help="print JSON instead of the table")
 
 
@@ -93,11 +99,15 @@ def run(options: argparse.Namespace) -> int:
         )
         if options.out is not None:
             _write(options.out, plan)
+        if options.html is not None:
+            _write_page(options.html, plan)
     except (BalanceError, RunningGroupError, MissingClientError) as error:
         sys.stderr.write(f"loadwise balance: {error}\n")
         return 2 if isinstance(error, UnfitClusterError | BadConnectionError) else 1
     server = options.bootstrap_servers or "HOST:PORT"
     lines = [json.dumps(_as_json(plan))] if options.as_json else _report(plan, options.out, server)
+    if options.html is not None and not options.as_json:
+        lines += ["", f"The pictures: {options.html.resolve()}"]
     sys.stdout.write("\n".join([*lines, ""]))
     return 0
 
@@ -166,6 +176,14 @@ def _write(folder: Path, plan: Plan) -> None:
             (folder / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise UnfitClusterError(f"--out {folder} cannot be written: {error.strerror}") from error
+
+
+def _write_page(path: Path, plan: Plan) -> None:
+    footer = f"loadwise {loadwise.__version__}, {datetime.datetime.now().astimezone():%Y-%m-%d %H:%M %Z}"
+    try:
+        path.write_text(render(plan, footer), encoding="utf-8")
+    except OSError as error:
+        raise UnfitClusterError(f"--html {path} cannot be written: {error.strerror}") from error
 
 
 def _as_json(plan: Plan) -> dict[str, Any]:

@@ -1,0 +1,86 @@
+"""The plan as one self-contained page: a picture of each resource, before and after, and the table. Pure."""
+
+from __future__ import annotations
+
+from html import escape
+
+from loadwise.balance.plan import Plan
+from loadwise.balance.rows import RESOURCES
+from loadwise.balance.table import HEADS, MEANINGS, about, amount, notes, rows, summary
+from loadwise.report.page import definitions, document, table
+from loadwise.report.scale import ticks
+
+_WIDTH, _HEIGHT = 560, 210
+_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 14, 32, 30
+_LEAST_SLOT = 22
+"""Narrower slots have no room for a broker's id."""
+_UNITS = ("B/s", "B/s", "B")
+
+_STYLE = """
+svg .before { fill: var(--rule); stroke: var(--soft); stroke-width: 0.5; }
+svg .after { fill: var(--bar); }
+svg .after.high { fill: var(--bad); }
+svg .target { stroke: var(--bad); stroke-width: 1.5; stroke-dasharray: 5 4; }
+"""
+
+
+def render(plan: Plan, footer: str) -> str:
+    """The page as HTML text."""
+    parts = [
+        "<h1>The brokers of a cluster, before and after the plan</h1>",
+        f'<p class="lead">{escape(about(plan))} {escape(summary(plan))}</p>',
+        *(f'<p class="warning">{escape(note)}</p>' for note in notes(plan)),
+        "<p>Each broker has a grey bar before the plan and a blue one after it. A bar that stays above the mean plus a"
+        " tenth, the dashed line, is red.</p>",
+        '<div class="panels">',
+        *(_figure(plan, resource) for resource in range(len(RESOURCES))),
+        "</div>",
+        "<h2>In numbers</h2>",
+        table(HEADS, [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows(plan)]),
+        definitions(MEANINGS),
+        f"<footer>{escape(footer)}</footer>",
+    ]
+    return document("loadwise balance: a plan for a cluster", parts, style=_STYLE)
+
+
+def _figure(plan: Plan, resource: int) -> str:
+    name, mean = RESOURCES[resource], plan.limits.unit[resource]
+    highest = (plan.before[:, resource].max() / mean, plan.after[:, resource].max() / mean)
+    told = f"busiest broker {highest[0]:.2f} → {highest[1]:.2f} times the mean"
+    return (
+        f"<figure><figcaption><b>{name}</b><span>{told}</span></figcaption>\n"
+        f"{_picture(plan, resource, f'{name}: {told}')}</figure>"
+    )
+
+
+def _picture(plan: Plan, resource: int, label: str) -> str:
+    before, after = plan.before[:, resource].tolist(), plan.after[:, resource].tolist()
+    target = float(plan.limits.target[resource])
+    above = {broker.id for broker in plan.above(resource)}
+    scale = ticks(max(*before, *after, target))
+    bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
+    slot = (right - _LEFT) / len(before)
+
+    def y(value: float) -> float:
+        return bottom - (bottom - _TOP) * value / scale[-1]
+
+    parts = [f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(label)}">']
+    for value in scale:
+        parts.append(f'<line class="grid" x1="{_LEFT}" y1="{y(value):.1f}" x2="{right}" y2="{y(value):.1f}"/>')
+        text = amount(value, _UNITS[resource])
+        parts.append(f'<text x="{_LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{text}</text>')
+    for index, broker in enumerate(plan.cluster.brokers):
+        left = _LEFT + slot * index
+        bars = (("before", before[index], 0.12), ("after high" if broker.id in above else "after", after[index], 0.5))
+        for style, load, at in bars:
+            title = f"broker {broker.id} {style.split()[0]}: {amount(load, _UNITS[resource])}"
+            parts.append(
+                f'<rect class="{style}" x="{left + slot * at:.2f}" y="{y(load):.1f}" width="{slot * 0.38:.2f}"'
+                f' height="{bottom - y(load):.1f}"><title>{title}</title></rect>'
+            )
+        if slot >= _LEAST_SLOT:
+            parts.append(f'<text x="{left + slot / 2:.1f}" y="{bottom + 17}" text-anchor="middle">{broker.id}</text>')
+    parts.append(f'<line class="axis" x1="{_LEFT}" y1="{bottom}" x2="{right}" y2="{bottom}"/>')
+    parts.append(f'<line class="target" x1="{_LEFT}" y1="{y(target):.1f}" x2="{right}" y2="{y(target):.1f}"/>')
+    parts.append("</svg>")
+    return "\n".join(parts)
