@@ -33,6 +33,8 @@ class Feature:
 
     settings: ClassVar[Mapping[str, Setting]] = {}
     """Its settings by Kafka's names."""
+    other_settings: ClassVar[Sequence[str]] = ()
+    """The names of settings that are read before a cluster begins."""
     group_configs: ClassVar[Sequence[Definition]] = ()
     """The configs that groups of its kind can have in place of the broker's."""
     group_bounds: ClassVar[Mapping[str, int]] = {}

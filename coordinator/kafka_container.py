@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
-from loadwise.coordinator.configs.security_configs import LISTENER
-from loadwise.coordinator.configs.security_configs import NAMES as SECURITY_CONFIGS
+from loadwise.coordinator.configs.broker_configs import LISTENER
 from loadwise.coordinator.embedded import Coordinator
 from loadwise.coordinator.errors import BadClusterError, NotRunningError
 from loadwise.coordinator.security.broker_configs import security_of
+from loadwise.coordinator.security.config_names import NAMES as SECURITY_CONFIGS
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.settings import BrokerSettings, configured, is_known
 from loadwise.coordinator.threaded import ThreadedCoordinator

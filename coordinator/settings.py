@@ -12,10 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, TypeVar
 
-from loadwise.coordinator.configs.broker_configs import broker_configs
+from loadwise.coordinator.configs.broker_configs import LISTENER, broker_configs
 from loadwise.coordinator.configs.definitions import LONG_MAX, ConfigType
-from loadwise.coordinator.configs.security_configs import LISTENER
-from loadwise.coordinator.configs.security_configs import NAMES as SECURITY_CONFIGS
 from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS
 from loadwise.coordinator.errors import BadAssignorError, BadSettingError
 from loadwise.coordinator.features import features
@@ -207,10 +205,14 @@ def configured(
     return replace(settings, configs={**settings.configs, **{name: text.strip() for name, text in configs.items()}})
 
 
+def _others() -> list[str]:
+    return [name for feature in features() for name in feature.other_settings]
+
+
 def is_known(name: str) -> bool:
     """Return whether it is a setting of a Kafka broker or of the coordinator."""
     plain = LISTENER.sub("", name, count=1)
-    return plain in broker_configs() or plain in SECURITY_CONFIGS
+    return plain in broker_configs() or plain in _others()
 
 
 def has_effect(name: str) -> bool:
@@ -222,7 +224,7 @@ def _check(name: str, word: str, text: str) -> None:
     """Raise `BadSettingError` for a name that no Kafka broker accepts."""
     definition = broker_configs().get(LISTENER.sub("", name, count=1))
     if definition is None:
-        near = nearest(name, (*broker_configs(), *SECURITY_CONFIGS))
+        near = nearest(name, (*broker_configs(), *_others()))
         hint = f"; did you mean {near}?" if near else ""
         raise BadSettingError(f"Kafka has no setting {word}{hint}")
     problem = definition.refusal(text)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.brokers import Node
-from loadwise.coordinator.configs.broker_configs import broker_configs
+from loadwise.coordinator.configs.broker_configs import LISTENER, broker_configs
 from loadwise.coordinator.configs.definitions import ConfigType, Definitions
 from loadwise.coordinator.configs.loggers import levels
 from loadwise.coordinator.configs.resources import (
@@ -18,7 +18,6 @@ from loadwise.coordinator.configs.resources import (
     OF_ALL_BROKERS,
     ConfigResourceType,
 )
-from loadwise.coordinator.configs.security_configs import LISTENER
 from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS, broker_configs_of_topics
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.settings import BrokerSettings, described, effective_settings

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from loadwise.coordinator.configs.definitions import ConfigType, Definition, at_least, between, items
 
+LISTENER = re.compile(r"listener\.name\.[^.]+\.")
+"""The start of a setting that is for one listener."""
 _RANGE = re.compile(r"\[(-?[0-9.]+),\.\.\.(?:,(-?[0-9.]+))?\](?: or (-?[0-9]+))?")
 _WORDS = re.compile(r"(\(case insensitive\) )?\[([^\]]*)\]")
 _NO_DEFAULT = "null"

@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from loadwise.coordinator.configs.security_configs import (
+from loadwise.coordinator.configs.broker_configs import LISTENER
+from loadwise.coordinator.errors import BadSecurityError
+from loadwise.coordinator.listeners import client_listener
+from loadwise.coordinator.rights import Authorizing
+from loadwise.coordinator.security.config_names import (
     AUTHORIZATION,
     ENABLED_MECHANISMS,
     JAAS,
-    LISTENER,
     NAMES,
     RULES,
     STORE_TYPES,
     TLS,
 )
-from loadwise.coordinator.errors import BadSecurityError
-from loadwise.coordinator.listeners import client_listener
-from loadwise.coordinator.rights import Authorizing
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.security.tls import TlsFiles
 from loadwise.protocol.jaas import read_jaas

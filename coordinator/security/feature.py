@@ -11,6 +11,7 @@ from loadwise.coordinator.feature import Feature
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Place, Snapshot
 from loadwise.coordinator.refusal_shapes import Refused, Rows
+from loadwise.coordinator.security import config_names
 from loadwise.coordinator.security.login import SaslLogin
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.security.principal_rules import principal_name, principal_rules
@@ -34,6 +35,7 @@ class ClusterLogins(Feature):
         "AlterUserScramCredentials": Refused(values=_refused_users),
         "DescribeUserScramCredentials": Refused([Rows("results", "users")]),
     }
+    other_settings = config_names.NAMES
     kinds: ClassVar[Mapping[str, type]] = {"scram": ScramRecord}
 
     def __init__(self, cluster: Cluster) -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 """The SASL mechanisms."""
-LISTENER = re.compile(r"listener\.name\.[^.]+\.")
-"""The start of a setting that is for one listener."""
 JAAS = "sasl.jaas.config"
 ENABLED_MECHANISMS = "sasl.enabled.mechanisms"
 TLS = {
