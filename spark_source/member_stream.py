@@ -227,7 +227,7 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         """Return where the owned partitions end now, without deleted ones.
 
         The stream keeps a deleted partition until the group revokes it, which may not happen if the topic is
-        recreated. The group may also notice first: then the loss is reported from the partitions just ``taken``.
+        recreated. If the group notices the deletion first, the loss is reported from the partitions just ``taken``.
         """
         known = {**taken, **held}
         for _ in self._attempts():

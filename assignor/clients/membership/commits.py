@@ -158,7 +158,7 @@ class OwnedCommits:
                     await self._coordinator._manager.wait_for(self._looked_up(), LOOKUP_TIMEOUT_MS)
 
     def _looked_up(self) -> Any:
-        """Return a future that is done after the coordinator lookup, even a failed one: the next attempt shows."""
+        """Return a future that is done after the coordinator lookup, even a failed one."""
         done = Future()
         self._coordinator.lookup_coordinator().add_both(done.success)
         return done
