@@ -85,7 +85,7 @@ class GroupHistory(History):
         return cls(start=history.start, events=history.events, decisions=decisions, recorded=recorded)
 
     def differences(self) -> Iterator[tuple[str, str]]:
-        """Yield each decision that is another one now: as it was recorded, and as it is made now; empty for none."""
+        """Yield each decision that differs now: as it was recorded, and as it is made now; empty for none."""
         for then, now in zip_longest(self.recorded, map(str, self.decisions), fillvalue=""):
             if then != now:
                 yield then, now

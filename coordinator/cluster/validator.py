@@ -29,7 +29,7 @@ _MAX_BAD_RECORDS = 1_000
 
 
 class Validated(NamedTuple):
-    """A batch as it is to be kept, or why it is not."""
+    """The batch to keep, or the reason for its refusal."""
 
     batch: bytes
     error: ErrorCode = ErrorCode.NONE

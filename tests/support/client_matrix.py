@@ -16,7 +16,7 @@ COLUMNS = (
 BROKERS = {"loadwise": "L", "apache": "K"}
 HEAD = """# Clients in a group
 
-What members of each client were seen to do, in a group with another client's member, while records were produced:
+What members of each client did in a test, in a group with another client's member, while records were produced:
 **K** on Apache Kafka 4.3.1, **L** on loadwise's coordinator, - not possible or not tried. The test run makes this page:
 `LOADWISE_MATRIX=1 make test-kafka KAFKA=kafka TESTS=tests/interop/test_client_matrix.py`.
 
