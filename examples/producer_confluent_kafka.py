@@ -6,6 +6,8 @@ python examples/producer_confluent_kafka.py flights --bootstrap-servers localhos
 import argparse
 from collections import Counter
 
+from confluent_kafka import KafkaException
+
 from loadwise import Dispatcher, confluent_producer
 
 
@@ -19,7 +21,9 @@ def main() -> None:
     found = Counter()
 
     def delivered(error, message):
-        found[error or message.partition()] += 1
+        if error is not None:
+            raise KafkaException(error)
+        found[message.partition()] += 1
 
     # weights say what matters; the configuration is librdkafka's own: credentials go here too.
     dispatcher = Dispatcher(weights={"latency": 2.0, "in_flight": 1.0})
@@ -28,9 +32,10 @@ def main() -> None:
         producer.produce(given.topic, b"record %d" % number, on_delivery=delivered)
         producer.poll(0)
     producer.flush()
+    partitions = producer.list_topics(given.topic).topics[given.topic].partitions
     brokers = Counter()
     for partition, count in found.items():
-        brokers[producer.leaders(given.topic).get(partition, partition)] += count
+        brokers[partitions[partition].leader] += count
     for broker, count in sorted(brokers.items()):
         print(f"broker {broker}: {count:,} records")
 
