@@ -61,6 +61,26 @@ def test_many_partitions_come_below_the_mean_plus_a_tenth(seed: int) -> None:
         assert load == pytest.approx(loads(planned.planned)[broker.id])
 
 
+@pytest.mark.long
+def test_beams_find_what_single_changes_and_pairs_do_not() -> None:
+    """CP-SAT finds a placement within the limits that moves 33,100 MB, and proves that none moves less."""
+    planned = plan(random_cluster(Random(0), brokers=5, partitions=30, replicas=2, empty=1))
+    assert max(_busiest(planned.planned)) <= 1.1 + 1e-6
+    assert planned.moved_bytes <= 1.2 * 33_100e6
+
+
+@pytest.mark.long
+def test_a_large_cluster_moves_hardly_more_than_what_is_above_the_limit() -> None:
+    """Seconds of work, hence in the long tier."""
+    cluster = random_cluster(Random(1), brokers=99, partitions=20_000, replicas=3, racks=3, empty=3)
+    planned = plan(cluster)
+    assert max(_busiest(planned.planned)) <= 1.1 + 1e-6
+    assert _racks(planned.planned) == _racks(cluster)
+    disks = [load[2] for load in loads(cluster).values()]
+    above = sum(max(disk - 1.1 * sum(disks) / len(disks), 0) for disk in disks)
+    assert above <= planned.moved_bytes <= 1.1 * above
+
+
 def test_leaders_change_before_replicas_move() -> None:
     cluster = _cluster(3, *(_partition(each, 1, 2, 3, size=1e9, bytes_in=1e6, bytes_out=1e6) for each in range(6)))
     planned = plan(cluster)

@@ -14,7 +14,7 @@ from loadwise.balance.search import relieve, restore
 from loadwise.balance.ways import AllWays, tried
 
 _FEW, _SOME = 20, 100
-"""Partitions: among few, beams and stretches are tried; among some, all pairs."""
+"""Partitions: of few, all is tried; of some, pairs, and beams only if pairs do not suffice."""
 _MOST_TRIED = 5_000_000
 """Of ways to place pairs of partitions: more take longer than a person waits."""
 _CLOSE = 0.004
@@ -27,12 +27,16 @@ def placed_within(limits: Limits, start: Placement) -> Placement:
     """The placement that moves few bytes and is within the limits, if there is one."""
     partitions = len(start.before)
     ways = AllWays(start) if 1 < partitions <= _SOME and tried(start) <= _MOST_TRIED else None
-    if ways is None or partitions > _FEW:
-        return _near(start, limits.at(1.0), ways)
-    found = _among_all(start, limits.at(1.0), ways)
-    least, most = 1.0, limits.stretch(found.load * limits.unit)
-    if found.excess(limits.at(1.0)) <= LEAST:
+    within = limits.at(1.0)
+    if ways is None:
+        return _near(start, within, ways)
+    if partitions > _FEW:
+        found = _near(start, within, ways)
+        return found if found.excess(within) <= LEAST else _among_all(start, within, ways)
+    found = _among_all(start, within, ways)
+    if found.excess(within) <= LEAST:
         return found
+    least, most = 1.0, limits.stretch(found.load * limits.unit)
     while most - least > _CLOSE:
         middle = (least + most) / 2
         other = _among_all(start, limits.at(middle), ways)
