@@ -267,6 +267,7 @@ def test_an_unknown_topic_has_no_partition() -> None:
         ({"metrics": {"latency": {}}}, "latency"),
         ({"lease_s": 0}, "lease_s"),
         ({"metrics": {"cpu": 5}}, "'cpu' is 5"),
+        ({"spread": {"clicks": 3}}, "spread has 3 for topic clicks; it must be a SpreadKeys"),
     ],
 )
 def test_a_wrong_argument_is_refused_at_once(options: dict[str, object], named: str) -> None:

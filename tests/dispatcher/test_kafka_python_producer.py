@@ -6,7 +6,9 @@ from collections import Counter
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.errors import KafkaTimeoutError
 from kafka.partitioner.default import murmur2
+from kafka_process import reserved_port
 from topics import until
 from uneven import PARTITIONS, leader_of
 
@@ -123,3 +125,10 @@ def test_a_dispatcher_serves_one_producer(cluster: ThreadedCoordinator) -> None:
         pytest.raises(BadDispatcherError, match="another producer"),
     ):
         kafka_python_producer(dispatcher=dispatcher, bootstrap_servers=cluster.bootstrap_servers)
+
+
+def test_a_broker_that_is_down_and_a_misspelt_argument_are_named() -> None:
+    with reserved_port() as port, pytest.raises(KafkaTimeoutError, match=f"no Kafka answers at 127.0.0.1:{port} "):
+        kafka_python_producer(bootstrap_servers=f"127.0.0.1:{port}", bootstrap_timeout_ms=300)
+    with pytest.raises(TypeError, match=r"'bootstrap_server' \(did you mean 'bootstrap_servers'\?\)"):
+        kafka_python_producer(bootstrap_server="127.0.0.1:1")

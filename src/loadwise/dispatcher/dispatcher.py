@@ -99,6 +99,9 @@ class Dispatcher:
         check_weights(self._weights, [LATENCY, IN_FLIGHT, *self._metrics])
         if not 0 < lease_s < math.inf:
             raise BadDispatcherError(f"lease_s is {lease_s}; it must be a finite number above 0")
+        for topic, keys in (spread or {}).items():
+            if not isinstance(keys, SpreadKeys):
+                raise BadDispatcherError(f"spread has {keys!r} for topic {topic}; it must be a SpreadKeys")
         self.lease_s = lease_s
         self._spread = dict(spread or {})
         self._spreaders: dict[str, KeySpreader] = {}

@@ -6,6 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from loadwise.assignor.clients.arguments import check_names
+from loadwise.assignor.clients.kafka_python.version import TRIED
 from loadwise.dispatcher.clients.cluster_metadata import leader_of, leaders_of, partition_count
 from loadwise.dispatcher.dispatcher import Dispatcher
 from loadwise.dispatcher.table import NO_LEADER
@@ -24,8 +26,14 @@ def kafka_python_producer(*, dispatcher: Dispatcher | None = None, **config: Any
     """Return a `kafka.KafkaProducer` that sends each batch to the broker with room for it.
 
     ``config`` are the arguments of `KafkaProducer` except ``partitioner``. Raises `BadDispatcherError` if the
-    dispatcher serves another producer.
+    dispatcher serves another producer, `TypeError` for an unknown argument, and what `KafkaProducer` raises.
     """
+    check_names("kafka_python_producer", config, KafkaProducer.DEFAULT_CONFIG)
+    if TRIED.includes_installed:
+        from loadwise.assignor.clients.kafka_python import logins  # noqa: PLC0415 (other versions lack its base classes)
+
+        config.setdefault("kafka_client", logins.client_that_tells)
+        config.setdefault("bootstrap_timeout_ms", logins.BOOTSTRAP_TIMEOUT_MS)
     partitioner = KafkaPythonPartitioner(dispatcher or Dispatcher())
     producer = KafkaProducer(partitioner=partitioner, **config)
     partitioner.follow(producer)
