@@ -14,10 +14,13 @@ from loadwise.coordinator.groups.events import (
     ConsumerHeartbeat,
     Heartbeat,
     Join,
+    Leave,
+    Leaver,
     Protocol,
 )
 from loadwise.coordinator.groups.kind import GroupKind
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
+from loadwise.coordinator.groups.records import GroupRecord
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.router import Router
@@ -86,6 +89,15 @@ def test_it_takes_the_place_of_a_classic_group_without_members_and_its_offsets()
     assert beat(groups).error is ErrorCode.NONE
     assert type_of(groups) == "streams"
     assert groups.offsets.of("g")[P0].offset == 7
+
+
+def test_after_a_restart_it_is_not_the_classic_group_that_it_replaced() -> None:
+    groups = new_groups()
+    joined = join(groups)
+    ask(groups, Leave(token=next(TOKENS), leavers=[Leaver(joined.member_id, None)]))
+    assert any(isinstance(record, GroupRecord) for record in groups.journal.of_group("g"))
+    assert beat(groups).error is ErrorCode.NONE
+    assert not any(isinstance(record, GroupRecord) for record in groups.journal.of_group("g"))
 
 
 def test_a_classic_group_takes_its_place_when_nobody_is_left() -> None:
