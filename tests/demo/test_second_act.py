@@ -14,7 +14,7 @@ from loadwise.coordinator import ThreadedCoordinator
 from loadwise.demo.arrivals import HOT, PARTITIONS, Arrivals
 from loadwise.demo.cluster import existing_kafka
 from loadwise.demo.live_group import Moment
-from loadwise.demo.second_act import Course, Script, headline, play
+from loadwise.demo.second_act import Course, Script, headline, in_short, play
 
 
 @given(st.floats(1, 10_000), st.floats(0, 100), st.lists(st.floats(0, 200), min_size=2).map(sorted))
@@ -47,6 +47,16 @@ def test_a_course_is_calm_once_every_lag_stays_under_a_second_of_traffic() -> No
     assert course.recovered_s(20.0, 30.0) is None
     assert course.peak == 500
     assert "weighted after 4 s" in headline([course])
+
+
+@pytest.mark.parametrize(("lag", "is_luck"), [(10, True), (90, False)])
+def test_the_headline_says_where_chance_decided(lag: int, is_luck: bool) -> None:
+    script = Script(assignors=["range", "cooperative-sticky"], arrival_per_s=100.0, shift_s=1.0, crash_s=2.0, end_s=3.0)
+    courses = [
+        Course(assignor=name, moments=[Moment(1.0, worst), Moment(2.0, worst)], rebalances=1, script=script)
+        for name, worst in (("cooperative-sticky", lag), ("range", 100))
+    ]
+    assert ("chance decides" in in_short(courses)) == is_luck
 
 
 @pytest.mark.parametrize(

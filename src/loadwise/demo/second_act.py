@@ -132,9 +132,15 @@ def headline(courses: Sequence[Course]) -> str:
 
 
 def in_short(courses: Sequence[Course]) -> str:
-    """The second act in a sentence, the best first."""
+    """The second act in a sentence, the best first; another says where chance decided."""
     told = ", ".join(f"{course.late_s:.1f} s under {course.assignor}" for course in courses)
-    return f"How far the worst member was behind, on average: {told}."
+    text = f"How far the worst member was behind, on average: {told}."
+    worst_s = max(course.late_s for course in courses)
+    if any("sticky" in course.assignor and course.late_s < worst_s / 2 for course in courses):
+        text += (
+            " With cooperative-sticky, chance decides whether one member has both hot partitions; this time none had."
+        )
+    return text
 
 
 @asynccontextmanager
