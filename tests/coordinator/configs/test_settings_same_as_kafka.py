@@ -97,7 +97,6 @@ MANY = {
     "log.segment.bytes": "2000000",
     "message.max.bytes": "5000",
     "min.insync.replicas": "2",
-    "num.network.threads": "4",
     "num.partitions": "3",
     "offsets.retention.minutes": "77",
     "queued.max.requests": "400",
