@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from kafka.protocol import admin
 from transaction_exchanges import ID, writing
-from wires import Wire
-
-from loadwise.coordinator import Acl
-from loadwise.coordinator.authorization.authorizer import Authorizer
-
-
-def allow(wire: Wire, *granted: str) -> None:
-    rows = (row.split() for row in granted)
-    wire.cluster.authorizer = Authorizer(
-        [Acl.of("User:ANONYMOUS", operation, kind, name) for kind, operation, name in rows]
-    )
+from wires import Wire, allow
 
 
 def listed(wire: Wire) -> list[str]:

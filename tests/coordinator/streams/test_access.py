@@ -8,22 +8,13 @@ from __future__ import annotations
 import client_messages
 import pytest
 from streams_exchanges import beat, topology
-from wires import Wire
+from wires import Wire, allow
 
-from loadwise.coordinator import Acl
-from loadwise.coordinator.authorization.authorizer import Authorizer
 from loadwise.coordinator.streams.feature import StreamsGroups
 from loadwise.protocol.error_codes import ErrorCode
 
 CHANGELOG = "app-counts-changelog"
 ALL = ("GROUP READ app", "TOPIC DESCRIBE t", f"TOPIC DESCRIBE {CHANGELOG}", f"TOPIC CREATE {CHANGELOG}")
-
-
-def allow(wire: Wire, *granted: str) -> None:
-    rows = (row.split() for row in granted)
-    wire.cluster.authorizer = Authorizer(
-        [Acl.of("User:ANONYMOUS", operation, kind, name) for kind, operation, name in rows]
-    )
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from client_messages import client_message
 from commits import commit
 from record_batches import batch
 
+from loadwise.coordinator import Acl
+from loadwise.coordinator.authorization.authorizer import Authorizer
 from loadwise.coordinator.calls import Answer, Call, EncodedBody
 from loadwise.coordinator.groups.events import Committer
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
@@ -49,6 +51,14 @@ class Wire:
         else:
             frame = bytes(encode_response(answer.response, answer.call.version, 7))
         return client_message(answer.call.request.api.response.__name__).decode(frame[4:], version=version, header=True)
+
+
+def allow(wire: Wire, *granted: str) -> None:
+    """Give clients these rights alone, such as ``GROUP READ g``."""
+    rows = (row.split() for row in granted)
+    wire.cluster.authorizer = Authorizer(
+        [Acl.of("User:ANONYMOUS", operation, kind, name) for kind, operation, name in rows]
+    )
 
 
 def only(items: Any) -> Any:
