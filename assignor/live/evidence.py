@@ -114,6 +114,13 @@ class CapacityEstimates:
         known = Known(pace.per_s, 1.0, now_ms, True, pace.least_per_s, pace.most_per_s)
         self._of[member] = replace(before, exact_ms=now_ms, known=known)
 
+    def outdid(self, member: str, per_s: float) -> None:
+        """A member has processed so much at least: what it was seen to do before, if that is less, holds no more."""
+        before = self._of.get(member, _NONE)
+        if before.exact_ms is not None and before.known is not None and before.known.most_per_s < per_s:
+            self._off.pop(member, None)
+            self._of[member] = replace(before, exact_ms=None, known=None)
+
     def _corrected(self, member: str, per_s: float) -> float:
         """What a member says, divided by how much too much it said while it was seen to fall behind.
 

@@ -29,6 +29,8 @@ class GroupKnowledge:
         self.seen = Seen(tuning.seen)
         self.activity = Activity(slack_s, max_poll_s, tuning.activity)
         self._costs = TopicCosts(costs, tuning.cost)
+        self.lagging = np.empty(0, bool)
+        """bool[M]: which members had a backlog in the newest reading."""
         self._watched: Watched | None = None
         """The assignment that is watched, or was before the rebalance that is going on."""
 
@@ -77,6 +79,7 @@ class GroupKnowledge:
         watched = self.in_force
         if watched is not None:
             shown = observe(watched, self._partitions.state, self._cost(), self._slack_s, self.tuning.activity)
+            self.lagging = shown.lagging
             self.activity.saw(watched.names, shown.went_on, shown.lagging, since_ms, now_ms)
             # It is the backlog of both readings.
             self.estimates.update(shown.processed, shown.saturated, now_ms, since_ms=since_ms)
@@ -91,6 +94,8 @@ class GroupKnowledge:
         end, done, rate = (watched.of_group(array) for array in each)
         for member, pace in self.seen.saw(at_ms, end=end, done=done, rate=rate, now_ms=now_ms).items():
             self.estimates.seen(member, pace, now_ms)
+        for member, per_s in self.seen.at_least.items():
+            self.estimates.outdid(member, per_s)
 
     def listen(self, said: Mapping[str, Said], now_ms: int, *, again: bool = False) -> None:
         """Take in what members say of themselves; ``again``: another leader has led since this one did."""
@@ -144,6 +149,7 @@ class GroupKnowledge:
     ) -> Watched:
         """Begin with an assignment that was made by a rebalance that took that long."""
         watched = self._watched = Watched.of(target, stated, generation, now_ms, self._partitions)
+        self.lagging = np.zeros(len(watched.names), bool)
         self.estimates.watch(watched.names, now_ms)
         self.activity.watch(watched.names, now_ms, duration_ms)
         self.seen.begin(watched.names, watched.group.owner)

@@ -48,12 +48,12 @@ class Seen:
         self._tuning = tuning
         self._marks: dict[str, deque[_Mark]] = {}
         self._rows: dict[str, Ints] = {}
-        self._suspects: frozenset[str] = frozenset()
-
-    @property
-    def suspects(self) -> frozenset[str]:
-        """Members whose backlog has grown in the newest interval: a reading that comes soon tells more."""
-        return self._suspects
+        self.suspects: frozenset[str] = frozenset()
+        """Members that the newest reading shows with a grown backlog: a reading that comes soon tells more."""
+        self.behind: frozenset[str] = frozenset()
+        """Members whose backlog has grown in their newest interval."""
+        self.at_least: dict[str, float] = {}
+        """What the newest reading shows that members can process at least, in records/s."""
 
     def begin(self, members: Sequence[str], owner: Owners) -> None:
         """Watch a new assignment; what was seen of another one is forgotten."""
@@ -63,7 +63,7 @@ class Seen:
         self._rows = {
             member: order[start:stop] for member, start, stop in zip(members, starts[:-1], starts[1:], strict=True)
         }
-        self._suspects = frozenset()
+        self.suspects = self.behind = frozenset()
 
     def saw(self, noted: Mapping[str, int], *, end: Floats, done: Floats, rate: Floats, now_ms: int) -> dict[str, Pace]:
         """Take in a reading; answer the members that are seen to fall behind.
@@ -73,6 +73,7 @@ class Seen:
         units of cost.
         """
         suspects, behind = set(), {}
+        self.at_least = {}
         for member, at_ms in noted.items():
             if member not in self._marks:
                 continue
@@ -82,12 +83,14 @@ class Seen:
                 marks.clear()  # the clock of another machine, or of one that was started again
             if not marks or at_ms - marks[-1].at_ms >= self._tuning.shortest_ms:
                 marks.append(mark)
+                self.at_least[member] = self._did(marks)
                 pace = self._pace(list(marks), rate[rows])
                 if pace is not None:
                     suspects.add(member)
                     if pace.per_s:
                         behind[member] = pace
-        self._suspects = frozenset(suspects)
+        self.suspects = frozenset(suspects)
+        self.behind = (self.behind - self.at_least.keys()) | suspects
         return behind
 
     def _pace(self, marks: Sequence[_Mark], rate: Floats) -> Pace | None:
@@ -105,6 +108,15 @@ class Seen:
             grew.append((processed, seconds))
         return self._of(grew)
 
+    def _did(self, marks: Sequence[_Mark]) -> float:
+        """What a member has processed for a while at least, in records/s; 0 where it was not seen for that long."""
+        newest = marks[-1]
+        before = [mark for mark in marks if newest.at_ms - mark.at_ms >= self._tuning.outdone_ms]
+        if not before:
+            return 0.0
+        seconds = (newest.at_ms - before[-1].at_ms) / 1000
+        return self._paced(float((newest.done - before[-1].done).sum()), seconds).least_per_s
+
     def _outrun(self, came: Floats, went_on: Floats) -> float | None:
         """How many records a member has processed in an interval, if clearly more have arrived; else None."""
         # A partition that stands while its member goes on is paused, or has a record that is tried again and again.
@@ -121,7 +133,9 @@ class Seen:
             return Pace(0.0, 0.0, 0.0)
         # In the oldest interval the member may have begun to fall behind, so that it was idle for a part of it.
         counted = grew[:-1] or grew
-        processed, seconds = sum(each for each, _ in counted), sum(each for _, each in counted)
+        return self._paced(sum(each for each, _ in counted), sum(each for _, each in counted))
+
+    def _paced(self, processed: float, seconds: float) -> Pace:
         per_s = processed / seconds
         error = max(self._tuning.deviations * math.sqrt(processed) / seconds, self._tuning.in_hand * per_s / seconds)
         return Pace(per_s, max(per_s - error, 0.0), per_s + error)

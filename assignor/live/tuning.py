@@ -99,6 +99,8 @@ class SeenTuning:
     """A backlog grows where that is more than so many standard deviations of the arrivals..."""
     least_part: float = 0.05
     """... and than this part of them: clocks and what is in hand vary."""
+    outdone_ms: int = 8_000
+    """Who has processed more than its capacity for so long has more of it: work comes in steps."""
     in_hand: float = 0.3
     """Seconds of work that a program may have in hand when it commits; two notes differ by so much."""
 
@@ -184,3 +186,7 @@ class Tuning:
     work: WorkTuning = field(default_factory=WorkTuning)
     soon_s: float = 2.0
     """A reading that shows an overload is confirmed by another one so much later."""
+    common_s: float = 15.0
+    """So long after most members began to fall behind, or ceased to, no rebalance is asked for..."""
+    common_longest_s: float = 60.0
+    """... or so long while members that would get partitions have a backlog themselves."""

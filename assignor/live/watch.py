@@ -7,6 +7,7 @@ decision.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -51,6 +52,8 @@ class GroupWatch(GroupKnowledge):
         super().__init__(settings.cost, slack_s, max_poll_s, tuning or Tuning())
         self.settings, self._algorithm = settings, algorithm
         self.restraint = Restraint(settings, cooperative, jitter, self.tuning.restraint)
+        self._common_since = False, -math.inf
+        """Whether most members fall behind, and since when that is so."""
         self._members_wanted = MembersWanted(self.tuning.scaling)
 
     def handle(self, event: Event) -> Decision | None:
@@ -127,6 +130,7 @@ class GroupWatch(GroupKnowledge):
         if not judged.known:
             self.restraint.unjudged(now_ms)
             return self._decision(watched, judged, capacities, Verdict(now_ms, False, _UNKNOWN, soon=soon))
+        common = self._common(watched, judged, now_ms)
         refused = self.restraint.refusal(now_ms, worst=judged.worst, best=judged.best, moved_share=judged.moved_share)
         waiting = False
         if refused is None:
@@ -139,12 +143,28 @@ class GroupWatch(GroupKnowledge):
                 refused = Refusal(f"{_STILL}: {names}")
             elif still := self.activity.may_stand_still(now_ms):
                 refused = Refusal(f"the next commit will show whether they go on: {', '.join(still)}", unsure=True)
+            else:
+                refused = common
         if refused is None:
             reason = "a rebalance would help" if self.settings.dry_run else "asking for a rebalance"
             return self._decision(watched, judged, capacities, Verdict(now_ms, True, reason, soon=soon))
         soon = soon or refused.unsure
         verdict = Verdict(now_ms, False, refused.reason, refused.newly_exhausted, waiting, soon)
         return self._decision(watched, judged, capacities, verdict)
+
+    def _common(self, watched: Watched, judged: Judgement, now_ms: int) -> Refusal | None:
+        """What most members share has become slow, or fast again: not all of them show it at the same moment."""
+        grows = np.array([name in self.seen.behind for name in watched.names], bool)
+        seen = (judged.before > 1) & (grows | self.lagging)  # one that keeps up may only be thought too little of
+        most_seen, most = (bool(2 * np.count_nonzero(each) > len(each)) for each in (seen, seen | grows))
+        if most_seen != self._common_since[0]:
+            self._common_since = most_seen, now_ms
+        since_s = (now_ms - self._common_since[1]) / 1000
+        receivers_lag = most_seen and bool((self.lagging & (judged.after > judged.before)).any())
+        held_s = self.tuning.common_longest_s if receivers_lag else self.tuning.common_s
+        if since_s >= held_s and most <= most_seen:
+            return None
+        return Refusal("most members fall behind at a time: what they share may be slow", unsure=True)
 
     def _want(self, judged: Judgement, capacities: Capacities, now_ms: int) -> None:
         self._members_wanted.newest = None

@@ -22,6 +22,8 @@ _TASKS, _THREADS, _QUEUE = 50, 8, 200
 _POOL_COMMIT_S = 2.0
 _RARE, _RARE_S = 1000, 1.0
 _PAUSE_EVERY_S, _PAUSE_S = 45.0, 3.0
+_AT_ONCE = 500
+_TURN_S, _SLOWER = 7.0, 0.6
 
 
 class Consumer(Protocol):
@@ -173,6 +175,25 @@ def pausing(member: Consumer) -> Steps:
             yield _PAUSE_S
 
 
+def executor(member: Consumer) -> Steps:
+    """Work on what a poll has given in another thread, paused meanwhile, as with ``asyncio.to_thread``; then commit."""
+    while True:
+        given = yield from member.poll(_AT_ONCE, _POLL_S)
+        generation, done_s = member.generation, member.now_s + _count(given) / member.speed
+        while member.now_s < done_s:
+            yield from member.poll(0, 0.1)
+        if given and generation == member.generation:
+            member.commit({partition: stop for partition, _, stop in given})
+
+
+def alternating(member: Consumer) -> Steps:
+    """Write to a database that is slower and faster by turns, for all members at the same time."""
+    while True:
+        given = yield from member.poll(100, _POLL_S)
+        slow = member.now_s % (2 * _TURN_S) < _TURN_S
+        yield _count(given) / (member.speed * (_SLOWER if slow else 2 - _SLOWER))
+
+
 PROGRAMS: Mapping[str, Program] = {
     "in line": in_line,
     "record by record": record_by_record,
@@ -183,8 +204,10 @@ PROGRAMS: Mapping[str, Program] = {
     "by hand, 5 s": by_hand(5.0),
     "one slow in 1,000": one_slow,
     "pauses of 3 s": pausing,
+    "executor": executor,
+    "alternating": alternating,
 }
-COMMITS_BY_HAND = {"pool", "by hand, 5 s"}
+COMMITS_BY_HAND = {"pool", "by hand, 5 s", "executor"}
 """Programs whose clients do not commit by themselves."""
 
 

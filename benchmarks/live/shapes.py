@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from operator import itemgetter
 from statistics import median
 
 import numpy as np
@@ -35,6 +36,7 @@ _TICK_S = 0.05
 """Records arrive so often, and a poll that waits looks for them as often."""
 _SAMPLE_TICKS = 5
 _REBALANCE_S = 0.3
+_MOMENT_S = 3.0
 _TOPIC = "t"
 
 
@@ -70,12 +72,18 @@ class Played:
         return min((at - since_s for at in self.rebalanced_s if at >= since_s), default=float("inf"))
 
     def calm_s(self, since_s: float) -> float:
-        """How long after this the worst lag was below one second of traffic for good; infinite where it is not."""
-        late = [at for at, lag in self.lag if at >= since_s and lag > ARRIVING]
-        end_s = self.lag[-1][0]
-        if not late:
-            return 0.0
-        return float("inf") if end_s - late[-1] <= 1.0 else late[-1] - since_s
+        """How long after this the worst lag was below one second of traffic for good; infinite where it is not.
+
+        What a member has waiting since it paused for a moment does not count: no assignment could help.
+        """
+        late = [(at, lag > ARRIVING) for at, lag in self.lag if at >= since_s]
+        stretches = [
+            (of_these[0][0], of_these[-1][0])
+            for over, each in itertools.groupby(late, itemgetter(1))
+            if over and (of_these := list(each))
+        ]
+        last_s = max((stop for start, stop in stretches if stop - start > _MOMENT_S), default=since_s)
+        return float("inf") if late[-1][0] - last_s <= 1.0 else last_s - since_s
 
     def most(self, since_s: float) -> float:
         """The most records that waited for one member since then."""

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.live.programs import PROGRAMS
 from benchmarks.live.shapes import CONFIGS, QUICK, SPEED, Group, burst, calm, downstream, lines, shifted
 
-SILENT = ["bucket", "batch", "tasks", "pool"]
+SILENT = ["bucket", "batch", "tasks", "pool", "executor"]
 
 
 def said(program, seconds=30.0):
@@ -21,7 +21,7 @@ def test_a_member_that_sleeps_for_its_records_says_what_it_can():
     assert said("in line") == pytest.approx([SPEED] * 3, rel=0.06)
 
 
-@pytest.mark.parametrize("program", ["tasks", "pool"])
+@pytest.mark.parametrize("program", ["tasks", "pool", "executor"])
 def test_a_member_that_hands_its_records_on_says_nothing(program):
     assert said(program) == [0.0] * 3
 
@@ -58,11 +58,20 @@ def test_with_the_clients_defaults_it_is_acted_on_within_25_seconds(program):
 
 @pytest.mark.parametrize(
     ("play", "program"),
-    [(calm, "pauses of 3 s"), (calm, "one slow in 1,000"), (downstream, "in line"), (burst, "batch")],
+    [
+        (calm, "pauses of 3 s"),
+        (calm, "one slow in 1,000"),
+        (calm, "alternating"),
+        (downstream, "in line"),
+        (downstream, "by hand, 5 s"),
+        (downstream, "one slow in 1,000"),
+        (downstream, "pauses of 3 s"),
+        (burst, "batch"),
+    ],
 )
 def test_what_passes_by_itself_moves_nothing(play, program):
     more = {"seconds": 150.0} if play is calm else {}
-    assert play(program, QUICK, 1, **more).asked_s == []
+    assert play(program, QUICK, 0, **more).asked_s == []
 
 
 def test_the_table_has_a_line_for_each_program():

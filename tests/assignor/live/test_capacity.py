@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from loadwise.assignor.live.evidence import CapacityEstimates
+from loadwise.assignor.live.seen import Pace
 from loadwise.assignor.model import LARGEST
 
 STEP_MS = 5_000
@@ -119,3 +120,15 @@ def test_a_member_that_tells_more_than_any_can_do_breaks_nothing(told):
     for member, per_s in (("a", told), ("b", told), ("c", 100.0)):
         estimates.measured(member, per_s, 1000)
     assert np.isfinite(estimates.of(dict.fromkeys("abc", 0.0), 1000).per_s).all()
+
+
+@pytest.mark.parametrize(("did", "left"), [(250, 240), (260, 600)])
+def test_what_a_member_was_seen_to_process_holds_until_it_processes_more(did, left):
+    """As when a database was slow for a while."""
+    estimates = CapacityEstimates()
+    estimates.watch(("a",), 0)
+    estimates.measured("a", 600, 0)
+    estimates.seen("a", Pace(240, 230, 255), 1000)
+    estimates.outdid("a", did)
+    estimates.measured("a", 600, 2000)
+    assert estimates.of({"a": 0.0}, 2000).per_s == pytest.approx([left])

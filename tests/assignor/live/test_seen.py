@@ -94,3 +94,17 @@ def test_the_clock_of_another_machine_begins_anew():
     assert not world.look(780, 600, 0.0, clock_s=1e6)
     assert not world.look(780, 600, 0.0, clock_s=1e6)
     assert "a" in world.look(780, 600, 0.0, clock_s=1e6)
+
+
+def test_a_member_is_known_to_process_what_it_has_processed_for_a_while():
+    """One interval may have been the easy part of its records."""
+    world = World()
+    for _ in range(3):
+        world.look(780, 240, 0.5)
+    assert world.seen.at_least["a"] == pytest.approx(240, rel=0.1)
+    world.look(780, 600, 0.5, every_s=2.0)
+    assert world.seen.at_least["a"] < 400
+    for _ in range(4):
+        world.look(780, 600, 0.5, every_s=2.0)
+    assert world.seen.at_least["a"] == pytest.approx(600, rel=0.1)
+    assert world.seen.at_least["a"] <= 600
