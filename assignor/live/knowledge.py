@@ -24,7 +24,7 @@ class GroupKnowledge:
 
     def __init__(self, costs: Mapping[str, float], slack_s: float, max_poll_s: float, tuning: Tuning) -> None:
         self.tuning, self._slack_s = tuning, slack_s
-        self._partitions = Partitions(tuning, slack_s)
+        self.partitions = Partitions(tuning, slack_s)
         self.estimates = CapacityEstimates(slack_s, tuning.capacity)
         self.seen = Seen(tuning.seen)
         self.activity = Activity(slack_s, max_poll_s, tuning.activity)
@@ -37,12 +37,12 @@ class GroupKnowledge:
     @property
     def size(self) -> int:
         """The partitions of which something is known."""
-        return len(self._partitions.index)
+        return len(self.partitions.index)
 
     @property
     def read_at_ms(self) -> int | None:
         """When the newest reading was taken; None before the first."""
-        return self._partitions.state.read_at_ms
+        return self.partitions.state.read_at_ms
 
     @property
     def costs(self) -> Mapping[str, float]:
@@ -64,7 +64,7 @@ class GroupKnowledge:
 
         The log's timestamps tell it.
         """
-        self._partitions.prior(ends, at_ms)
+        self.partitions.prior(ends, at_ms)
 
     def read(self, positions: Mapping[tuple[str, int], Position], now_ms: int) -> None:
         """Take in a reading of all partitions that could be read. O(P)."""
@@ -75,10 +75,10 @@ class GroupKnowledge:
         since_ms = now_ms if self.read_at_ms is None else self.read_at_ms
         if self.read_at_ms is not None and now_ms <= since_ms:
             return
-        self._partitions.read(partitions, positions, now_ms)
+        self.partitions.read(partitions, positions, now_ms)
         watched = self.in_force
         if watched is not None:
-            shown = observe(watched, self._partitions.state, self._cost(), self._slack_s, self.tuning.activity)
+            shown = observe(watched, self.partitions.state, self._cost(), self._slack_s, self.tuning.activity)
             self.lagging = shown.lagging
             self.activity.saw(watched.names, shown.went_on, shown.lagging, since_ms, now_ms)
             # It is the backlog of both readings.
@@ -86,7 +86,7 @@ class GroupKnowledge:
 
     def noted(self, at_ms: Mapping[str, int], now_ms: int) -> None:
         """Take in when members have written the notes that the newest reading has, by their own clocks."""
-        watched, state = self.in_force, self._partitions.state
+        watched, state = self.in_force, self.partitions.state
         if watched is None or not at_ms:
             return
         cost = self._cost()
@@ -112,7 +112,7 @@ class GroupKnowledge:
         """Take in how many of its records a member processes in a busy second, as it has measured it; 0 for nothing."""
         speed, _ = self._costs.speed_of(member)
         if not speed and per_s > 0:
-            speed = per_s * self._costs.of_member(member, self._watched, self._partitions.state.arrivals.rate)
+            speed = per_s * self._costs.of_member(member, self._watched, self.partitions.state.arrivals.rate)
         self.estimates.measured(member, speed, now_ms)
 
     def took(self, member: str, each_s: Mapping[str, float], now_ms: int) -> None:
@@ -121,11 +121,11 @@ class GroupKnowledge:
 
     def learn_costs(self) -> bool:
         """Learn from what members took for their records; whether a cost has changed. O(P) where there is news."""
-        costs, watched, rate = self._costs, self._watched, self._partitions.state.arrivals.rate
+        costs, watched, rate = self._costs, self._watched, self.partitions.state.arrivals.rate
         if not costs.news:
             return False
         before = rate * self._cost()
-        if not costs.settle(self._partitions.index.topic_sums(rate)):
+        if not costs.settle(self.partitions.index.topic_sums(rate)):
             return False
         if watched is not None:
             was, now = watched.sums(before), watched.sums(rate * self._cost())
@@ -148,7 +148,7 @@ class GroupKnowledge:
         self, target: Assignment, stated: Mapping[str, float], generation: int, now_ms: int, duration_ms: int
     ) -> Watched:
         """Begin with an assignment that was made by a rebalance that took that long."""
-        watched = self._watched = Watched.of(target, stated, generation, now_ms, self._partitions)
+        watched = self._watched = Watched.of(target, stated, generation, now_ms, self.partitions)
         self.lagging = np.zeros(len(watched.names), bool)
         self.estimates.watch(watched.names, now_ms)
         self.activity.watch(watched.names, now_ms, duration_ms)
@@ -162,7 +162,7 @@ class GroupKnowledge:
 
     def _cost(self) -> Floats | float:
         """float64[P]: what a record of each partition costs; 1 where all cost the same, as far as that is known."""
-        return self._partitions.index.of_topics(self.costs, 1.0) if self.costs else 1.0
+        return self.partitions.index.of_topics(self.costs, 1.0) if self.costs else 1.0
 
 
 def name_of(member: Member) -> str:

@@ -94,8 +94,8 @@ class GroupWatch(GroupKnowledge):
         capacity = None
         if self.in_force is not None and self.read_at_ms is not None:
             capacity = self.estimates.of(self.in_force.stated, self.read_at_ms).total_per_s
-        confirmed = self._partitions.state.arrivals.confirmed
-        return self._partitions.index.by_topic(self._demand(confirmed, capacity))
+        confirmed = self.partitions.state.arrivals.confirmed
+        return self.partitions.index.by_topic(self._demand(confirmed, capacity))
 
     def assigned(
         self,
@@ -120,7 +120,7 @@ class GroupWatch(GroupKnowledge):
 
     def decide(self, now_ms: int) -> Decision | None:
         """Judge the newest reading; None where there is nothing to judge yet."""
-        watched, arrivals = self.in_force, self._partitions.state.arrivals
+        watched, arrivals = self.in_force, self.partitions.state.arrivals
         if watched is None or self.read_at_ms is None or not arrivals.measured:
             return None
         capacities = self.estimates.of(watched.stated, now_ms)
@@ -180,7 +180,7 @@ class GroupWatch(GroupKnowledge):
         wanted, cost = self._members_wanted.newest, self._cost()
         return decided(
             watched,
-            self._partitions.state,
+            self.partitions.state,
             judged,
             capacities,
             verdict,
@@ -197,7 +197,7 @@ class GroupWatch(GroupKnowledge):
     def _demand(self, rate: Floats, capacity_per_s: float | None) -> Floats:
         # Topics that the group has given up, or that are deleted, stay in the index, and ask nothing of its members.
         asking = slice(None) if self.in_force is None else self.in_force.rows
-        cost, state = self._cost(), self._partitions.state
+        cost, state = self._cost(), self.partitions.state
         return demand(
             rate * cost,
             state.backlog.waiting * cost,

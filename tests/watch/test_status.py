@@ -56,7 +56,8 @@ def test_one_member_drowns_while_others_have_time_left() -> None:
     drowning, keeping_up, idle = seen.members
     assert (drowning.label, drowning.condition, drowning.lag) == ("worker-0", Condition.DROWNS, 6000)
     assert (drowning.arrival_per_s, drowning.processed_per_s) == (300, 200)
-    assert drowning.utilisation == 1.5
+    backlog = 3200  # beyond 6 seconds of traffic, in both of the newest readings
+    assert drowning.utilisation == pytest.approx((300 + backlog / 30) / 200), "its demand, as in the leader's log"
     assert keeping_up.condition is Condition.KEEPS_UP
     assert keeping_up.utilisation is None, "it had no backlog, so nobody knows what it could do"
     assert idle.condition is Condition.IDLE
@@ -189,7 +190,7 @@ def test_a_verdict_stands_until_three_readings_in_a_row_say_otherwise() -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_the_table_fits_the_screen(width: int) -> None:
-    made = readings([123_456, 50, 0], [59_999, 50, 0], [4_000, 0, 0])
+    made = readings([123_456, 50, 0], [29_999, 50, 0], [4_000, 0, 0])
     long = [
         replace(each, client_id=f"billing-consumer-deployment-7d9f-{number}")
         for number, each in enumerate(made[0].group.members)
@@ -202,5 +203,5 @@ def test_the_table_fits_the_screen(width: int) -> None:
     assert all(len(line) <= width for line in lines)
     [drowning] = [line for line in lines if "drowns" in line]
     assert "123,456" in drowning
-    assert "59,999" in drowning
+    assert "29,999" in drowning
     assert "billing" in drowning

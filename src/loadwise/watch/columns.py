@@ -69,7 +69,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         name="arrives/s",
         short="in/s",
-        meaning="records that arrive in a second, over the window",
+        meaning="records that arrive in a second",
         text=_rate(lambda member: member.arrival_per_s),
     ),
     Column(
@@ -81,7 +81,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         name="utilisation",
         short="used",
-        meaning="arrivals over what it can process, known while it has a backlog; above 100 % the backlog grows",
+        meaning="arrivals and backlog over what it can process, as in a leader's log; known while it has a backlog",
         text=_utilisation,
     ),
     Column(

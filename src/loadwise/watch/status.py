@@ -1,29 +1,28 @@
 """How a group does: from readings of its offsets to each member's lag, rates and utilisation, and one verdict.
 
-Pure: readings come in with their times. A rate is the change between the oldest and the newest reading of the window,
-so a window must be longer than the consumers' commit interval (5 seconds by default).
+Pure: readings come in with their times. Arrivals, backlogs, capacities and demands are those of a live group's leader
+(`loadwise.assignor.live`). What is processed is the change over the window, so a window must be longer than the
+consumers' commit interval (5 seconds by default).
 
-What a member can process is seen only while it has lag all the time: a member that keeps up processes what arrives,
-and could perhaps do more. Therefore the utilisation of a member without lag is not known.
+What a member can process is seen only while it has a backlog all the time: a member that keeps up processes what
+arrives, and could perhaps do more. Therefore the utilisation of a member without a backlog is not known.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 
 from loadwise.assignor.live.scaling import members_that_do
-from loadwise.assignor.live.settings import LiveSettings
-from loadwise.assignor.load.lag import PartitionOffsets, lag_of
+from loadwise.assignor.model import Floats
 from loadwise.running_group.members import Reading
+from loadwise.watch.group import TRAFFIC_S, since_assigned, watched
 
-TRAFFIC_S = 6.0
-"""A lag of less traffic than this is no backlog: by default, clients commit every 5 seconds."""
 _SOON = 0.5
 """Deletion is shown once the oldest waiting record has reached this part of its retention time, or a day is left."""
 _DAY_S = 86_400.0
@@ -61,12 +60,9 @@ class MemberStatus:
     """Records that it commits in a second."""
     capacity_per_s: float | None
     """Records that it can process in a second; None if unknown, because it was not always behind."""
+    utilisation: float | None
+    """Its demand over its capacity, as in the leader's log; None where the capacity is not known."""
     condition: Condition
-
-    @property
-    def utilisation(self) -> float | None:
-        """Arrivals over capacity. None where the capacity is not known."""
-        return self.arrival_per_s / self.capacity_per_s if self.capacity_per_s else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,116 +110,84 @@ def status(readings: Sequence[Reading], *, from_beginning: bool, retention_ms: M
     ``from_beginning`` is whether members without a commit read a partition from its beginning (``auto.offset.reset``).
     ``retention_ms`` has the topics that delete records by age.
     """
-    now = readings[-1]
-    same = [now]
-    for reading in reversed(readings[:-1]):
-        if _owners(reading) != _owners(now):
-            break
-        same.append(reading)
-    first = same[-1]
-    window_s = now.at_s - first.at_s
-
-    def lag(at: PartitionOffsets) -> int:
-        return lag_of(at, from_beginning=from_beginning)
-
-    partitions = {
-        partition: _Partition(
-            lag=lag(at),
-            had_backlog=_had_backlog([reading.offsets.get(partition) for reading in same], window_s, lag),
-            arrival_per_s=_change(first.offsets.get(partition), at, window_s, lambda each: each.end),
-            lag_per_s=_change(first.offsets.get(partition), at, window_s, lag),
-        )
-        for partition, at in now.offsets.items()
-    }
-    labels = now.group.labels
+    same = since_assigned(readings)
+    now, window_s = same[-1], same[-1].at_s - same[0].at_s
+    began, watch = (watched(some, from_beginning=from_beginning) for some in (same[:1], same))
+    in_force, state = watch.in_force, watch.partitions.state
+    assert in_force is not None
+    decision = watch.decide(round(1000 * now.at_s))
+    capacities = watch.estimates.of(in_force.stated, round(1000 * now.at_s))
+    rate = np.nan_to_num(state.arrivals.rate)
+    rise = _per_s(state.backlog.lag - _spread(began.partitions.state.backlog.lag, len(state.end)), window_s)
+    lag, arriving, rising = (in_force.sums(each).tolist() for each in (state.backlog.lag, rate, rise))
+    processed = _per_s(in_force.sums(state.progress.processed), window_s).tolist()
+    number = {member: place for place, member in enumerate(in_force.group.members)}
     members: list[MemberStatus] = []
-    owned_by_anybody = 0
-    too_hot: tuple[str, int] | None = None
     for each in now.group.members:
-        owned = [(topic, number) for topic, numbers in each.member.owned.items() for number in numbers]
-        owned_by_anybody += len(owned)
-        mine = [partitions[partition] for partition in owned if partition in partitions]
-        member = _member(labels[each.member.id], each.client_host.removeprefix("/"), len(owned), mine, window_s)
-        members.append(member)
-        if member.condition is Condition.DROWNS and member.capacity_per_s is not None:
-            hottest = max(owned, key=lambda at: partitions[at].arrival_per_s if at in partitions else 0.0)
-            if partitions[hottest].arrival_per_s > member.capacity_per_s:
-                too_hot = hottest
+        place = number[each.member.id]
+        known = decision is not None and capacities.known and bool(capacities.proven[place]) and processed[place] > 0
+        members.append(
+            MemberStatus(
+                label=now.group.labels[each.member.id],
+                host=each.client_host.removeprefix("/"),
+                partitions=sum(map(len, each.member.owned.values())),
+                lag=round(lag[place]),
+                arrival_per_s=arriving[place],
+                processed_per_s=processed[place],
+                capacity_per_s=float(capacities.per_s[place]) if known else None,
+                utilisation=float(decision.judgement.before[place]) if known and decision is not None else None,
+                condition=_condition(
+                    lag[place], arriving[place], rising[place], has_backlog=bool(watch.lagging[place])
+                ),
+            )
+        )
+    rows = watch.partitions.index.rows(list(now.offsets)).tolist()
+    partitions = {
+        partition: _Partition(float(state.backlog.lag[row]), float(rate[row]), float(rise[row]))
+        for partition, row in zip(now.offsets, rows, strict=True)
+    }
     left_s, where = _retention(partitions, retention_ms)
+    owned = sum(member.partitions for member in members)
+    load = None if decision is None or not decision.judgement.known else decision.judgement.group.load
     return GroupStatus(
         group_id=now.group.group_id,
         protocol=now.group.protocol,
         state=now.group.state,
         window_s=window_s,
         members=sorted(members, key=lambda member: (-member.lag, member.label)),
-        unowned=max(sum(now.partitions.values()) - owned_by_anybody, 0),
-        members_wanted=_wanted([each.arrival_per_s for each in partitions.values()], members),
-        too_hot=too_hot,
+        unowned=max(sum(now.partitions.values()) - owned, 0),
+        members_wanted=None
+        if load is None or not capacities.proven.any()
+        else members_that_do(load, capacities.per_s, watch.settings.healthy),
+        too_hot=None if decision is None or decision.overfull is None else decision.overfull[0],
         retention_left_s=left_s,
         retention_partition=where,
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Partition:
-    lag: int
-    had_backlog: bool
-    """Whether records waited at every reading of the window."""
+class _Partition(NamedTuple):
+    lag: float
     arrival_per_s: float
     lag_per_s: float
 
 
-def _member(label: str, host: str, count: int, mine: Sequence[_Partition], window_s: float) -> MemberStatus:
-    lag = sum(each.lag for each in mine)
-    arrival = math.fsum(each.arrival_per_s for each in mine)
-    rise = math.fsum(each.lag_per_s for each in mine)
-    processed = max(arrival - rise, 0.0)
-    condition = Condition.KEEPS_UP
-    has_backlog = lag > TRAFFIC_S * max(arrival, processed)
-    if has_backlog:
-        slack = _STEADY * max(arrival, processed)
-        condition = Condition.BEHIND
-        if rise > slack:
-            condition = Condition.DROWNS
-        elif rise < -slack:
-            condition = Condition.CATCHES_UP
-    elif not lag and not arrival:
-        condition = Condition.IDLE
-    busy = window_s > 0 and has_backlog and any(each.had_backlog for each in mine)
-    return MemberStatus(
-        label=label,
-        host=host,
-        partitions=count,
-        lag=lag,
-        arrival_per_s=arrival,
-        processed_per_s=processed,
-        capacity_per_s=processed if busy and processed > 0 else None,
-        condition=condition,
-    )
+def _condition(lag: float, arriving: float, rising: float, *, has_backlog: bool) -> Condition:
+    if not has_backlog:
+        return Condition.KEEPS_UP if lag or arriving else Condition.IDLE
+    slack = _STEADY * max(arriving, arriving - rising)
+    if rising > slack:
+        return Condition.DROWNS
+    return Condition.CATCHES_UP if rising < -slack else Condition.BEHIND
 
 
-def _wanted(arrivals_per_s: Sequence[float], members: Sequence[MemberStatus]) -> int | None:
-    known = [member.capacity_per_s for member in members if member.capacity_per_s]
-    if not known:
-        return None
-    typical = median(known)
-    capacities = [member.capacity_per_s or typical for member in members]
-    return members_that_do(np.array(arrivals_per_s), np.array(capacities), LiveSettings().healthy)
+def _per_s(records: Floats, window_s: float) -> Floats:
+    """Return the change in a second; 0 where it is not known."""
+    return np.nan_to_num(records / window_s) if window_s > 0 else np.zeros(len(records))
 
 
-def _had_backlog(
-    seen: Sequence[PartitionOffsets | None], window_s: float, lag: Callable[[PartitionOffsets], int]
-) -> bool:
-    return window_s > 0 and all(at is not None and lag(at) > 0 for at in seen)
-
-
-def _change(
-    first: PartitionOffsets | None, last: PartitionOffsets, window_s: float, of: Callable[[PartitionOffsets], int]
-) -> float:
-    """The change in a second; 0 where the partition is new, or was deleted and made again."""
-    if first is None or window_s <= 0 or last.end < first.end:
-        return 0.0
-    return (of(last) - of(first)) / window_s
+def _spread(values: Floats, size: int) -> Floats:
+    """Return the same for more partitions."""
+    return np.pad(values, (0, size - len(values)), constant_values=math.nan)
 
 
 def _retention(
@@ -248,7 +212,3 @@ def _retention(
         if soonest is None or left < soonest[0]:
             soonest = left, partition
     return soonest or (None, None)
-
-
-def _owners(reading: Reading) -> dict[str, Mapping[str, Sequence[int]]]:
-    return {each.member.id: each.member.owned for each in reading.group.members}

@@ -216,6 +216,6 @@ def test_what_the_group_has_given_up_is_forgotten_and_nothing_else():
                 watch.assigned(assignment, {"a": 0.0, "b": 0.0}, generation=1, now_ms=now_ms, duration_ms=100)
             watch.estimates.measured("a", 5000.0, now_ms)
         answers.append((watch.loads()["t"].tolist(), watch.decide(60_000).judgement.before.tolist()))
-        assert len(watch._partitions.index) == 4
+        assert len(watch.partitions.index) == 4
         assert list(watch.loads()) == ["t"]
     assert answers[0] == answers[1]
