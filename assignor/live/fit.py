@@ -1,0 +1,96 @@
+"""Least squares over polls: what the polls themselves take, and a record of each topic."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from loadwise.assignor.model import Floats
+
+POLL, OTHERS, FIRST = 0, 1, 2
+"""The columns of the polls themselves, of topics without a column of their own, and of the first topic."""
+NEGLIGIBLE = 1e-9
+_NS, _TOLD_APART = 1e-9, 1e4
+_PRECISEST = 1e-3
+"""No time is measured more precisely than this: what always comes in one proportion is not told apart by rounding."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Sums:
+    """The normal equations of polls; columns as above."""
+
+    at_ns: int = 0
+    products: Floats = field(default_factory=lambda: np.zeros((FIRST, FIRST)))
+    with_time: Floats = field(default_factory=lambda: np.zeros(FIRST))
+    squares: float = 0.0
+    rows: float = 0.0
+
+    @property
+    def records(self) -> Floats:
+        """float64[columns]: how many polls there were, and how many records of each topic they gave."""
+        return np.asarray(self.products[1:].sum(axis=0))
+
+    @property
+    def busy_s(self) -> float:
+        """How long all of that took."""
+        return float(self.with_time[1:].sum())
+
+    def faded(self, now_ns: int, half_life_s: float) -> Sums:
+        """The same some time later."""
+        kept = 0.5 ** (max(now_ns - self.at_ns, 0) * _NS / half_life_s)
+        return Sums(now_ns, self.products * kept, self.with_time * kept, self.squares * kept, self.rows * kept)
+
+    def plus(self, counts: Floats, busy_s: float) -> Sums:
+        """The same and polls that gave alike."""
+        each = counts / counts[1:].sum()
+        products, with_time = self.products + np.outer(each, counts), self.with_time + each * busy_s
+        return Sums(
+            self.at_ns, products, with_time, self.squares + busy_s**2 / counts[1:].sum(), self.rows + counts[POLL]
+        )
+
+    def of(self, columns: list[int]) -> Sums:
+        """The same with these columns only; -1 is one of which nothing is known."""
+        known = np.array(columns) >= 0
+        products = np.where(np.outer(known, known), self.products[np.ix_(columns, columns)], 0.0)
+        return Sums(self.at_ns, products, np.where(known, self.with_time[columns], 0.0), self.squares, self.rows)
+
+
+class Fit(NamedTuple):
+    """What polls and records take, and the covariance of that; 0 where nothing is known."""
+
+    times: Floats
+    covariance: Floats
+
+    def takes(self, counts: Floats) -> tuple[float, float]:
+        """The seconds that so many polls and records take, and the standard error."""
+        return float(counts @ self.times), math.sqrt(max(float(counts @ self.covariance @ counts), 0.0))
+
+
+def fitted(sums: Sums) -> Fit:
+    """Fit the times of the columns.
+
+    What would be negative is left out, the worst first, and before that the poll itself where it cannot be told from
+    its records. What is left out has a time of 0.
+    """
+    products, size = sums.products, len(sums.with_time)
+    times, covariance = np.zeros(size), np.zeros((size, size))
+    scale = np.sqrt(np.diag(products))
+    places = np.flatnonzero(scale > NEGLIGIBLE * scale.max())
+    while len(places):
+        each = scale[places]
+        values, vectors = np.linalg.eigh(products[np.ix_(places, places)] / np.outer(each, each))
+        undone = (vectors / np.maximum(values, NEGLIGIBLE)) @ vectors.T
+        found = undone @ (sums.with_time[places] / each)
+        if places[0] == POLL and undone[0, 0] > _TOLD_APART:
+            places = places[1:]
+        elif found.min() < 0:
+            places = np.delete(places, np.argmin(found))
+        else:
+            times[places], covariance[np.ix_(places, places)] = found / each, undone / np.outer(each, each)
+            break
+    squares = float(sums.squares - 2 * times @ sums.with_time + times @ products @ times)
+    degrees = max(sums.rows - np.count_nonzero(times), NEGLIGIBLE)
+    return Fit(times, covariance * max(squares, _PRECISEST**2 * sums.squares) / degrees)
