@@ -11,8 +11,8 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.events import Asked, Assigned, Event, Joined, PriorEnds, Read, Rebalancing, Said
 from loadwise.assignor.live.history import History, Recorder
 from loadwise.assignor.live.knowledge import name_of
+from loadwise.assignor.live.notes import CommitNotes, newest, said, speed, stated
+from loadwise.assignor.live.rebalances import Rebalances
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.tuning import Tuning
 from loadwise.assignor.live.warnings import Warnings
@@ -27,10 +29,9 @@ from loadwise.assignor.live.watch import GroupWatch
 from loadwise.assignor.live.work import BusyTime
 from loadwise.assignor.load.lag import HISTORY_S, LagLoad, PartitionOffsets, lags
 from loadwise.assignor.load.source import LoadSnapshot
-from loadwise.assignor.model import LARGEST, RECORDS_PER_S, Assignment, Assignor, Floats, Member
-from loadwise.assignor.troubles import Troubles
+from loadwise.assignor.model import RECORDS_PER_S, Assignment, Assignor, Floats, Member
 from loadwise.protocol.errors import MalformedBytesError
-from loadwise.protocol.live_notes import CommitNote, LeaderNotes, MemberNotes, Memory, checksum, is_note
+from loadwise.protocol.live_notes import CommitNote, LeaderNotes, MemberNotes, Memory, checksum
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +39,30 @@ _FRESH_INTERVALS = 2.0
 """A reading may be used for a rebalance until it is this many intervals old."""
 _UNINTERRUPTED_MS = 1_000
 """The assumed cost of a group's first rebalance, which interrupts no member."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Received:
+    """What this member is to remember until it joins again, and since when."""
+
+    notes: LeaderNotes = field(default_factory=LeaderNotes)
+    at_ms: int = 0
+
+    def memory(self, now_ms: int) -> Memory:
+        """What the next leader must know."""
+        return self.notes.memory.older(now_ms - self.at_ms)
+
+
+@dataclass(slots=True)
+class _Joining:
+    """The rebalance that this member takes part in, or the newest one."""
+
+    began_ms: int | None = None
+    stated: dict[str, float] = field(default_factory=dict)
+    """What users gave as capacity, by member id."""
+    led: tuple[Assignment, dict[str, float]] | None = None
+    """What this member has assigned as the leader, and the stated capacities, until it is in force."""
+    second_round: bool = False
 
 
 class Leader:
@@ -72,45 +97,43 @@ class Leader:
         """Called with every decision on the reading thread. Exceptions are logged and ignored."""
         self.decision: Decision | None = None
         """The newest decision."""
-        self.rebalances: Counter[str] = Counter()
-        """The number of rebalances that this member led, by cause.
-
-        The causes are ``load``, ``members`` (joined or left), ``second_round`` (cooperative) and ``other``.
-        """
-        self.moved_share = 0.0
-        """The demand that these rebalances moved: the sum of its shares of the total demand."""
         self._settings = settings
         self._interval_s = lag.interval_s
         self._clock = clock
         self._lock = threading.RLock()
-        self._watch = GroupWatch(
-            settings or LiveSettings(),
-            algorithm,
-            cooperative=cooperative,
-            slack_s=slack_s,
-            jitter=jitter,
-            max_poll_s=max_poll_s,
-            tuning=tuning,
+        self._recorder = Recorder(
+            GroupWatch(
+                settings or LiveSettings(),
+                algorithm,
+                cooperative=cooperative,
+                slack_s=slack_s,
+                jitter=jitter,
+                max_poll_s=max_poll_s,
+                tuning=tuning,
+            )
         )
-        self._recorder = Recorder(self._watch)
-        self._memory = Memory()
-        self._learned_per_s = 0.0
-        self._joining_ms: int | None = None
-        self._remembered_ms = 0
-        self._stated: dict[str, float] = {}
-        self._led: tuple[Assignment, dict[str, float]] | None = None
-        self._second_round = False
-        self._is_watcher = False
-        self._members: frozenset[str] = frozenset()  # of the newest generation, if this member leads it
-        self._asked = False
-        self._off = False
-        self._too_slow: frozenset[str] = frozenset()  # the members without a partition that were logged last
-        self._noted: dict[tuple[str, int], str] = {}  # the commit metadata that was read last
+        self._rebalances = Rebalances()
+        self._received = _Received()
+        self._joining = _Joining()
+        self._notes = CommitNotes()
         self._warnings = Warnings()
-        self._troubles = Troubles()
         lag.interval_s = math.inf  # do not read until this member leads
         lag.listener = self._on_reading
         lag.prior_listener = self._on_prior
+
+    @property
+    def _watch(self) -> GroupWatch:
+        return self._recorder.watch
+
+    @property
+    def rebalances(self) -> Counter[str]:
+        """The number of rebalances that this member led, by cause."""
+        return self._rebalances.by_cause
+
+    @property
+    def moved_share(self) -> float:
+        """The demand that these rebalances moved: the sum of its shares of the total demand."""
+        return self._rebalances.moved_share
 
     @property
     def leads(self) -> bool:
@@ -124,7 +147,7 @@ class Leader:
         Only a static member returns without a rebalance. Below JoinGroup v9 (KIP-814) the answer does not say that it
         leads.
         """
-        return self._is_watcher and not self._watch.leads
+        return bool(self.name) and self._received.notes.watcher == self.name and not self._watch.leads
 
     @property
     def has_fresh_reading(self) -> bool:
@@ -153,18 +176,18 @@ class Leader:
         with self._lock:
             now_ms = self._now_ms()
             if self._watch.leads:
-                self._memory, self._remembered_ms = self._watch.restraint.memory(now_ms), now_ms
-            if self._joining_ms is None:
-                self._joining_ms = now_ms
-            self._led = None  # its last answer never took effect
+                self._remember(now_ms)
+            if self._joining.began_ms is None:
+                self._joining.began_ms = now_ms
+            self._joining.led = None  # its last answer never took effect
             self._pass(Rebalancing(at_ms=now_ms))
             return MemberNotes(
                 capacity_given=capacity_given,
                 off=self._settings is None,
                 measured_per_s=self.busy.per_s,
                 took_s=_by_checksum(self.busy.each_s),
-                learned_per_s=self._learned_per_s,
-                memory=_aged(self._memory, now_ms - self._remembered_ms),
+                learned_per_s=speed(self._received.notes.learned_per_s),
+                memory=self._received.memory(now_ms),
             )
 
     def note(self, name: str) -> str:
@@ -179,15 +202,13 @@ class Leader:
         with self._lock:
             now_ms = self._now_ms()
             told = [(member, notes) for member, notes in members if notes is not None]
-            said = {name_of(member): _said(member.topics, notes) for member, notes in told}
             memory = None
-            if not self._members:  # the previous leader knows more than it sent to any member
-                memory = max((notes.memory for _, notes in told), key=_newer, default=Memory())
-            self._pass(Joined(at_ms=now_ms, said=said, memory=memory))
-            self._off = any(notes.off for _, notes in told)
-            stated = {member.id: _stated(member, notes) for member, notes in members}
-            self._stated = stated
-            return self._watch.capacities([member for member, _ in members], stated, now_ms)
+            if not self._rebalances.members:  # the previous leader knows more than it sent to any member
+                memory = newest([notes.memory for _, notes in told])
+            says = {name_of(member): said(member.topics, notes) for member, notes in told}
+            self._pass(Joined(at_ms=now_ms, said=says, memory=memory, off=any(notes.off for _, notes in told)))
+            self._joining.stated = {member.id: stated(member, notes) for member, notes in members}
+            return self._watch.capacities([member for member, _ in members], self._joining.stated, now_ms)
 
     def lead(self, target: Assignment, *, second_round: bool = False) -> dict[str, bytes]:
         """Prepare to watch this assignment; return the user data for each member.
@@ -196,7 +217,7 @@ class Leader:
         """
         with self._lock:
             now_ms = self._now_ms()
-            self._led, self._second_round = (target, self._stated), second_round
+            self._led(target, second_round=second_round)
             memory = self._watch.restraint.memory(now_ms)
             names = [
                 instance or member
@@ -213,8 +234,8 @@ class Leader:
         with self._lock:
             # The memory in its own assignment is newer than the one that members joined with.
             now_ms = self._now_ms()
-            self._watch.restraint.remember(_aged(self._memory, now_ms - self._remembered_ms), now_ms)
-            self._led, self._second_round = (target, self._stated), False
+            self._watch.restraint.remember(self._received.memory(now_ms), now_ms)
+            self._led(target, second_round=False)
             self.lag.include(target.group.topics)
         self.joined(None, generation)
 
@@ -222,70 +243,52 @@ class Leader:
         """Finish the rebalance with the leader's user data; if this member leads, start to watch."""
         with self._lock:
             now_ms = self._now_ms()
-            began_ms, self._joining_ms = self._joining_ms, None
-            self._is_watcher = False
             self._take(user_data, now_ms)
-            led, self._led = self._led, None
-            if led is None:
-                self._members, self._asked = frozenset(), False
+            joining, self._joining = self._joining, _Joining()
+            if joining.led is None:
+                self._rebalances.follow()
                 self.lag.set_interval(math.inf)
                 return
-            target, stated = led
-            members = frozenset(target.group.members)
-            there = frozenset(target.group.topics)
-            self._noted = {partition: note for partition, note in self._noted.items() if partition[0] in there}
-            took_ms = _UNINTERRUPTED_MS if began_ms is None or not self._members else now_ms - began_ms
-            cause, told = self._cause(members)
-            self._members, self._asked = members, False
-            decision = self.decision = self._pass(
-                Assigned(
-                    at_ms=now_ms, target=target, stated=stated, generation=generation, duration_ms=took_ms, cause=told
-                )
-            )
-            assert decision is not None  # each assignment is judged
-            log.info("%s", decision)
-            self._log_too_slow(decision.too_slow)
-            self.rebalances[cause] += 1
-            self.moved_share += decision.judgement.moved_share
-            self.lag.only(target.group.topics)
-            self.lag.set_interval(self._interval_s)
+            decision = self._begin(joining, *joining.led, generation, now_ms)
         self._tell(decision)
 
-    def _log_too_slow(self, names: Iterable[str]) -> None:
-        """Log once which members have no partition because they are too slow."""
-        now = frozenset(names)
-        if news := now - self._too_slow:
-            log.info(
-                "These members get no partition, because each would be busier with the lightest one than the busiest"
-                " member is now: %s",
-                ", ".join(sorted(news)),
-            )
-        self._too_slow = now
+    def _begin(
+        self, joining: _Joining, target: Assignment, capacities: dict[str, float], generation: int, now_ms: int
+    ) -> Decision:
+        """Watch an assignment that is in force now."""
+        self._notes.only(target.group.topics)
+        uninterrupted = joining.began_ms is None or not self._rebalances.members
+        took_ms = _UNINTERRUPTED_MS if uninterrupted or joining.began_ms is None else now_ms - joining.began_ms
+        cause, told = self._rebalances.lead(frozenset(target.group.members), second_round=joining.second_round)
+        assigned = Assigned(
+            at_ms=now_ms, target=target, stated=capacities, generation=generation, duration_ms=took_ms, cause=told
+        )
+        decision = self.decision = self._pass(assigned)
+        assert decision is not None  # each assignment is judged
+        log.info("%s", decision)
+        if too_slow := self._warnings.too_slow(decision.too_slow):
+            log.info("%s", too_slow)
+        self._rebalances.count(cause, decision.judgement.moved_share)
+        self.lag.only(target.group.topics)
+        self.lag.set_interval(self._interval_s)
+        return decision
 
-    def _cause(self, members: frozenset[str]) -> tuple[str, str]:
-        """Return the cause of a rebalance, as `rebalances` counts it and as the log describes it."""
-        if self._asked:
-            return "load", "rebalanced for the load"
-        if not self._members:
-            return "other", "this member leads now"
-        if self._second_round:
-            return "second_round", "second round of the same rebalance"
-        came, went = len(members - self._members), len(self._members - members)
-        if came or went:
-            return "members", f"rebalanced: {came} members came, {went} went"
-        return "other", "rebalanced: topics or subscriptions changed, or a member asked for it"
+    def _led(self, target: Assignment, *, second_round: bool) -> None:
+        self._joining.led, self._joining.second_round = (target, self._joining.stated), second_round
 
     def _take(self, user_data: bytes | None, now_ms: int) -> None:
+        self._received = replace(self._received, notes=replace(self._received.notes, watcher=""))
         if not user_data:
             return
         try:
-            notes = LeaderNotes.decode(user_data)
+            self._received = _Received(LeaderNotes.decode(user_data), now_ms)
         except MalformedBytesError as error:
             log.warning("The leader's user data cannot be read (%s): ignored", error)
-            return
-        self._is_watcher = bool(self.name) and notes.watcher == self.name
-        self._learned_per_s = _speed(notes.learned_per_s)
-        self._memory, self._remembered_ms = notes.memory, now_ms
+
+    def _remember(self, now_ms: int) -> None:
+        """Keep what the next leader must know."""
+        notes = replace(self._received.notes, memory=self._watch.restraint.memory(now_ms))
+        self._received = _Received(notes, now_ms)
 
     def history(self) -> History:
         """Return the newest readings and what was decided: 200 readings, or fewer in 8 MB of memory."""
@@ -310,14 +313,14 @@ class Leader:
         """Process a reading; act on it while this member leads."""
         with self._lock:
             now_ms = self._now_ms()
-            said = self._notes(offsets) if self._watch.leads else {}
-            event = Read(at_ms=now_ms, partitions=list(offsets), positions=self._positions(offsets), said=said)
+            says = self._said(offsets)
+            event = Read(at_ms=now_ms, partitions=list(offsets), positions=self._positions(offsets), said=says)
             try:
                 decision = self._pass(event)
             except Exception as error:  # noqa: BLE001 (an algorithm may be anybody's, and the reading itself was good)
                 self._note_failure("The assignor", error)
                 return
-            self._troubles.over("The assignor")
+            self._warnings.troubles.over("The assignor")
             if decision is None:
                 return
             self.decision = decision
@@ -333,26 +336,15 @@ class Leader:
         lag = lags(beginning, end, committed, from_beginning=self.lag.from_beginning)
         return np.column_stack([end, lag, ~np.isnan(committed), np.full(len(end), math.inf)])
 
-    def _notes(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> dict[str, Said]:
-        """Return what members say by new commit metadata of partitions that they own, and what this one measures."""
-        # Metadata that was read before is skipped. Times are not compared: a restarted member has another clock.
-        news = {
-            partition: where.metadata
-            for partition, where in offsets.items()
-            if where.metadata and where.metadata != self._noted.get(partition) and is_note(where.metadata)
-        }
-        self._noted |= news
-        watched, newest = self._watch.in_force, dict[str, CommitNote]()
-        for partition, metadata in news.items():
-            owner = None if watched is None else watched.owner_of(partition)
-            note = None if owner is None else CommitNote.decode(metadata, owner)
-            if owner is not None and note is not None and (owner not in newest or note.at_ms > newest[owner].at_ms):
-                newest[owner] = note
-        topics = () if watched is None else watched.group.topics
-        said = {name: _said(topics, note, written_ms=note.at_ms) for name, note in newest.items()}
-        own = Said(per_s=_speed(self.busy.per_s), each_s=self.busy.each_s)
-        written_ms = said[self.name].written_ms if self.name in said else None
-        return said | {self.name: replace(own, written_ms=written_ms)}
+    def _said(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> dict[str, Said]:
+        """Return what members say by new commit metadata, and what this one measures, while it leads."""
+        watched = self._watch.in_force
+        if watched is None:
+            return {}
+        says = self._notes.news({partition: where.metadata for partition, where in offsets.items()}, watched)
+        written_ms = says[self.name].written_ms if self.name in says else None
+        own = Said(per_s=speed(self.busy.per_s), each_s=self.busy.each_s, written_ms=written_ms)
+        return says | {self.name: own}
 
     def _tell(self, decision: Decision) -> None:
         try:
@@ -360,11 +352,11 @@ class Leader:
         except Exception as error:  # noqa: BLE001 (it is the user's, and called inside a join or a reading)
             self._note_failure("on_decision", error)
         else:
-            self._troubles.over("on_decision")
+            self._warnings.troubles.over("on_decision")
 
     def _note_failure(self, culprit: str, error: Exception) -> None:
         """Log the traceback of an exception if it is the culprit's first since it last worked."""
-        if self._troubles.begins(culprit):
+        if self._warnings.troubles.begins(culprit):
             log.error("%s raised while watching the group's load; the group continues", culprit, exc_info=error)
 
     def _act(self, decision: Decision) -> None:
@@ -374,7 +366,7 @@ class Leader:
         if not decision.ask:
             log.debug("%s", decision)
             return
-        if settings is None or self._off:
+        if settings is None or self._watch.off:
             log.debug("Rebalancing for the load is off: %s", decision)
             return
         if settings.dry_run:
@@ -385,8 +377,8 @@ class Leader:
         else:
             log.info("%s", decision)
             self._pass(Asked(at_ms=decision.now_ms))
-            self._memory, self._remembered_ms = self._watch.restraint.memory(decision.now_ms), decision.now_ms
-            self._asked = True
+            self._remember(decision.now_ms)
+            self._rebalances.asked = True
 
     def _now_ms(self) -> int:
         return round(self._clock() * 1000)
@@ -397,39 +389,5 @@ def _ignore(decision: Decision) -> None:
     del decision
 
 
-def _stated(member: Member, notes: MemberNotes | None) -> float:
-    """Return the capacity that the member's user set, or 0.
-
-    A member of an older version sends no notes: there a capacity of 1 is the default, and any other was set.
-    """
-    given = member.capacity != 1.0 if notes is None else notes.capacity_given
-    return member.capacity if given else 0.0
-
-
-def _speed(per_s: float) -> float:
-    return per_s if 0 < per_s <= LARGEST else 0.0
-
-
 def _by_checksum(each_s: Mapping[str, float]) -> dict[int, float]:
     return {checksum(topic): each for topic, each in each_s.items()}
-
-
-def _said(topics: Sequence[str], notes: MemberNotes | CommitNote, written_ms: int | None = None) -> Said:
-    """Return what a member's notes say, where it reads these topics."""
-    each_s = {topic: notes.took_s[key] for topic in topics if (key := checksum(topic)) in notes.took_s}
-    learned_per_s = _speed(notes.learned_per_s) if isinstance(notes, MemberNotes) else 0.0
-    return Said(per_s=_speed(notes.measured_per_s), each_s=each_s, learned_per_s=learned_per_s, written_ms=written_ms)
-
-
-def _newer(memory: Memory) -> tuple[int, int]:
-    """Sort key: the newest memory is the one with the latest rebalance."""
-    return (-memory.ages_ms[-1] if memory.ages_ms else -(2**31), -memory.left_ms)
-
-
-def _aged(memory: Memory, by_ms: int) -> Memory:
-    return Memory(
-        ages_ms=tuple(age + by_ms for age in memory.ages_ms),
-        back_off_ms=memory.back_off_ms,
-        left_ms=max(memory.left_ms - by_ms, 0),
-        gain=memory.gain,
-    )

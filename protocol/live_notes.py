@@ -8,7 +8,7 @@
 `CommitNote`
     is the metadata of one of the offsets that a member commits: what it has measured of itself since it joined.
 
-The broker keeps all of a group's bytes in one record, so `MemberNotes` take 165 bytes a member at most where the group
+The broker keeps all of a group's bytes in one record, so `MemberNotes` take 149 bytes a member at most where the group
 was rebalanced six times, and `LeaderNotes` less than a hundred. Newer versions append; readers of an older one ignore
 what follows.
 """
@@ -38,29 +38,15 @@ _HEX = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """The facts that the next leader needs: how often the group was rebalanced for its load, and whether it helped."""
+    """What the next leader needs: how often the group was rebalanced for its load."""
 
     ages_ms: tuple[int, ...] = ()
     """How long ago each rebalance for the load was asked for, within the last hour."""
-    back_off_ms: int = 0
-    """How long no other is asked for after one that did not help."""
-    left_ms: int = 0
-    """How much of that is left."""
-    gain: float = 0.0
-    """The expected gain of the last one, in utilisation."""
 
     def encode(self) -> bytes:
         """Write it; of more than sixty rebalances the newest."""
         ages = self.ages_ms[-_MOST_AGES:]
-        return b"".join(
-            (
-                INT16.pack(len(ages)),
-                *(INT32.pack(_bounded(age)) for age in ages),
-                INT32.pack(_bounded(self.back_off_ms)),
-                INT32.pack(_bounded(self.left_ms)),
-                FLOAT64.pack(self.gain),
-            )
-        )
+        return INT16.pack(len(ages)) + b"".join(INT32.pack(_bounded(age)) for age in ages)
 
     @classmethod
     def read(cls, reader: Reader) -> Memory:
@@ -68,12 +54,11 @@ class Memory:
         count = reader.int16("number of rebalances for the load")
         if not 0 <= count <= _MOST_AGES:
             raise MalformedBytesError(f"{count} rebalances for the load are remembered; there can be 0 to {_MOST_AGES}")
-        return cls(
-            ages_ms=tuple(max(reader.int32("age of a rebalance"), 0) for _ in range(count)),
-            back_off_ms=max(reader.int32("back-off"), 0),
-            left_ms=max(reader.int32("rest of the back-off"), 0),
-            gain=reader.float64("gain of the last rebalance"),
-        )
+        return cls(ages_ms=tuple(max(reader.int32("age of a rebalance"), 0) for _ in range(count)))
+
+    def older(self, by_ms: int) -> Memory:
+        """The same some time later."""
+        return Memory(ages_ms=tuple(age + by_ms for age in self.ages_ms))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

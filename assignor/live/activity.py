@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from loadwise.assignor.live.restraint import Refusal
 from loadwise.assignor.live.tuning import ActivityTuning
 from loadwise.assignor.model import Bools
+
+_STILL = "a rebalance would wait for who has a backlog and processes none of it"
 
 
 class Activity:
@@ -52,13 +55,14 @@ class Activity:
         """The member has told something."""
         self._last_ms[member] = now_ms
 
-    def standing_still(self, now_ms: int) -> dict[str, float]:
-        """Members that stand still and would be waited for, and for how many seconds they have."""
-        return self._waited_for(now_ms, self._still_ms)
-
-    def may_stand_still(self, now_ms: int) -> dict[str, float]:
-        """The same, and members that have shown nothing for longer than a commit takes: the next ones will tell."""
-        return self._waited_for(now_ms, self._commit_ms)
+    def refusal(self, now_ms: int) -> Refusal | None:
+        """Why no rebalance should be asked for while members stand still, or may: it would wait for them."""
+        if still := self._waited_for(now_ms, self._still_ms):
+            names = ", ".join(f"{name} for {s:.0f} s" for name, s in still.items())
+            return Refusal(f"{_STILL}: {names}", waiting=True)
+        if still := self._waited_for(now_ms, self._commit_ms):  # their next commits will tell
+            return Refusal(f"the next commit will show whether they go on: {', '.join(still)}", unsure=True)
+        return None
 
     def silent_ms(self, now_ms: int) -> dict[str, int]:
         """Members that process nothing of their backlog, and for how many ms they have not, however many these are."""

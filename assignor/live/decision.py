@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,17 +16,6 @@ from loadwise.assignor.live.watched import Watched
 from loadwise.assignor.model import Floats, TopicPartition
 
 
-class Verdict(NamedTuple):
-    """What to do after a reading, and why; the fields are those of `Decision`."""
-
-    now_ms: int
-    ask: bool
-    reason: str
-    exhausted: bool = False
-    waiting: bool = False
-    soon: bool = False
-
-
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Decision:
     """One decision of the member that watches its group."""
@@ -36,7 +24,7 @@ class Decision:
     """The generation that was looked at."""
     now_ms: int
     """When, by the caller's clock."""
-    ask: bool
+    ask: bool = False
     """Whether a rebalance is to be asked for."""
     reason: str
     """Why, or why not."""
@@ -113,14 +101,15 @@ def decided(
     state: PartitionState,
     judged: Judgement,
     capacities: Capacities,
-    verdict: Verdict,
     *,
+    now_ms: int,
+    reason: str,
     settings: LiveSettings,
     cost: Floats | float,
     silent: Collection[str],
     wanted: int | None,
 ) -> Decision:
-    """Make the decision of a verdict; ``silent`` are the members that process nothing of their backlog."""
+    """Describe what a reading shows; ``silent`` are the members that process nothing of their backlog."""
     rate = np.nan_to_num(watched.of_group(state.arrivals.rate * cost), nan=0.0)
     per_s, missing = capacities.per_s, 0
     if capacities.known and bool(capacities.proven.all()) and float(rate.sum()) > per_s.sum():
@@ -129,7 +118,8 @@ def decided(
     works = np.array([*(name not in silent for name in watched.names), False])  # and nobody does not
     worked_on = np.where(works[watched.group.owner], watched.of_group(state.backlog.waiting), np.nan)
     return Decision(
-        **verdict._asdict(),
+        now_ms=now_ms,
+        reason=reason,
         generation=watched.generation,
         members=watched.names,
         capacity_per_s=per_s,

@@ -38,6 +38,8 @@ class Joined:
     at_ms: int
     said: Mapping[str, Said]
     memory: Memory | None
+    off: bool = False
+    """Whether one of them does not want to be rebalanced for the load."""
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)

@@ -49,7 +49,7 @@ class Recorder:
     """Tells a watch its events, and keeps them in two parts: when the newer one is full, the older one goes."""
 
     def __init__(self, watch: GroupWatch) -> None:
-        self._watch = watch
+        self.watch = watch
         self._parts: tuple[_Part, ...] = ()
 
     def handle(self, event: Event) -> Decision | None:
@@ -60,7 +60,7 @@ class Recorder:
             if isinstance(event, Read):
                 part.readings += 1
                 part.size += event.positions.nbytes
-        decision = self._watch.handle(event)
+        decision = self.watch.handle(event)
         if part is not None and decision is not None:
             part.decisions.append(decision)
             part.size += decision.judgement.group.size * 8
@@ -76,12 +76,12 @@ class Recorder:
 
     def _part(self) -> _Part | None:
         """The part that the next event belongs to; None where a part would take too much memory."""
-        most, watch_size = _MOST_BYTES // 2, _PER_PARTITION * self._watch.size
+        most, watch_size = _MOST_BYTES // 2, _PER_PARTITION * self.watch.size
         if watch_size >= most:
             self._parts = ()
             return None
         newest = self._parts[-1] if self._parts else None
         if newest is None or newest.readings >= _MOST_READINGS // 2 or newest.size + watch_size >= most:
-            newest = _Part(copy.deepcopy(self._watch))
+            newest = _Part(copy.deepcopy(self.watch))
             self._parts = (*self._parts[-1:], newest)
         return newest

@@ -103,6 +103,8 @@ class Refusal(NamedTuple):
     """Whether a further reading may show that it is worth it."""
     newly_exhausted: bool = False
     """Whether this is the first that would be asked for, had there not been as many in this hour as there may be."""
+    waiting: bool = False
+    """Whether a rebalance would have to wait for a member that stands still."""
 
 
 def gained(worst: float, best: float, healthy: float) -> float:

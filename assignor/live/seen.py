@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from loadwise.assignor.live.tuning import SeenTuning
-from loadwise.assignor.model import Floats, Ints, Owners
+from loadwise.assignor.model import Bools, Floats, Ints, Owners
 
 
 class Pace(NamedTuple):
@@ -50,8 +50,8 @@ class Seen:
         self._rows: dict[str, Ints] = {}
         self.suspects: frozenset[str] = frozenset()
         """Members that the newest reading shows with a grown backlog: a reading that comes soon tells more."""
-        self.behind: frozenset[str] = frozenset()
-        """Members whose backlog has grown in their newest interval."""
+        self._grew_ms: dict[str, int] = {}
+        """When a reading last showed that a member's backlog had grown."""
         self.at_least: dict[str, float] = {}
         """What the newest reading shows that members can process at least, in records/s."""
 
@@ -63,7 +63,7 @@ class Seen:
         self._rows = {
             member: order[start:stop] for member, start, stop in zip(members, starts[:-1], starts[1:], strict=True)
         }
-        self.suspects = self.behind = frozenset()
+        self.suspects, self._grew_ms = frozenset(), {}
 
     def saw(self, noted: Mapping[str, int], *, end: Floats, done: Floats, rate: Floats, now_ms: int) -> dict[str, Pace]:
         """Take in a reading; answer the members that are seen to fall behind.
@@ -90,8 +90,13 @@ class Seen:
                     if pace.per_s:
                         behind[member] = pace
         self.suspects = frozenset(suspects)
-        self.behind = (self.behind - self.at_least.keys()) | suspects
+        self._grew_ms |= dict.fromkeys(suspects, now_ms)
         return behind
+
+    def grew(self, members: Sequence[str], now_ms: int) -> Bools:
+        """bool[M]: whose backlog has grown lately."""
+        after_ms = now_ms - self._tuning.lately_ms
+        return np.array([self._grew_ms.get(member, after_ms) > after_ms for member in members], bool)
 
     def _pace(self, marks: Sequence[_Mark], rate: Floats) -> Pace | None:
         """What a member processes, as long as its backlog grows; of 0 records/s where one interval alone shows it."""

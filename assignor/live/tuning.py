@@ -101,6 +101,8 @@ class SeenTuning:
     """... and than this part of them: clocks and what is in hand vary."""
     outdone_ms: int = 8_000
     """Who has processed more than its capacity for so long has more of it: work comes in steps."""
+    lately_ms: int = 6_000
+    """A backlog that has grown grows for so long, whatever the next interval shows: it may be a short one."""
     in_hand: float = 0.3
     """Seconds of work that a program may have in hand when it commits; two notes differ by so much."""
 
@@ -125,6 +127,16 @@ class RestraintTuning:
     """A pause between readings counts for no more than this: what was in between is not known."""
     stopped_share: float = 0.2
     """A cooperative rebalance costs every member this part of its time at least: members join again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommonTuning:
+    """When most members fall behind at a time; see `loadwise.assignor.live.common`."""
+
+    at_least_ms: int = 15_000
+    """So long after most members began to fall behind, or ceased to, no rebalance is asked for..."""
+    longest_ms: int = 60_000
+    """... or so long while members that would get partitions have a backlog themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,11 +194,8 @@ class Tuning:
     seen: SeenTuning = field(default_factory=SeenTuning)
     demand: DemandTuning = field(default_factory=DemandTuning)
     restraint: RestraintTuning = field(default_factory=RestraintTuning)
+    common: CommonTuning = field(default_factory=CommonTuning)
     scaling: ScalingTuning = field(default_factory=ScalingTuning)
     work: WorkTuning = field(default_factory=WorkTuning)
     soon_s: float = 2.0
     """A reading that shows an overload is confirmed by another one so much later."""
-    common_s: float = 15.0
-    """So long after most members began to fall behind, or ceased to, no rebalance is asked for..."""
-    common_longest_s: float = 60.0
-    """... or so long while members that would get partitions have a backlog themselves."""

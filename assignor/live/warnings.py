@@ -1,10 +1,11 @@
-"""What the log of a group's leader is to warn of: each thing once, for as long as it lasts."""
+"""What the log of a group's leader is to say: each thing once, for as long as it lasts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from loadwise.assignor.live.decision import Decision
+from loadwise.assignor.troubles import Troubles
 
 _HEAVY_MS = 30_000
 """A partition is too much for any member where it has been so for so long: a burst passes."""
@@ -14,21 +15,35 @@ class Warnings:
     """What was told already."""
 
     def __init__(self) -> None:
-        self._too_small = self._waiting = self._too_heavy = False
+        self.troubles = Troubles()
+        self._too_slow: frozenset[str] = frozenset()
         self._heavy_since_ms: int | None = None
 
     def news(self, decision: Decision) -> Iterator[str]:
         """The lines that are new with this decision."""
-        if decision.missing and not self._too_small:
+        if self._begins("too small", decision.missing > 0):
             yield decision.too_small
-        self._too_small = bool(decision.missing)
-        if decision.exhausted or (decision.waiting and not self._waiting):
+        if self._begins("waiting", decision.waiting) or decision.exhausted:
             yield str(decision)
-        self._waiting = decision.waiting
         if decision.overfull is None:
-            self._heavy_since_ms, self._too_heavy = None, False
+            self._heavy_since_ms = None
         elif self._heavy_since_ms is None:
             self._heavy_since_ms = decision.now_ms
-        elif not self._too_heavy and decision.now_ms - self._heavy_since_ms >= _HEAVY_MS:
-            self._too_heavy = True
+        heavy = self._heavy_since_ms is not None and decision.now_ms - self._heavy_since_ms >= _HEAVY_MS
+        if self._begins("too heavy", heavy):
             yield decision.too_heavy
+
+    def too_slow(self, names: Collection[str]) -> str:
+        """The line about members that have no partition because they are too slow; empty without news."""
+        news, self._too_slow = frozenset(names) - self._too_slow, frozenset(names)
+        if not news:
+            return ""
+        return (
+            "These members get no partition, because each would be busier with the lightest one than the busiest"
+            f" member is now: {', '.join(sorted(news))}"
+        )
+
+    def _begins(self, trouble: str, there: bool) -> bool:
+        if not there:
+            self.troubles.over(trouble)
+        return there and self.troubles.begins(trouble)

@@ -7,14 +7,14 @@ decision.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from loadwise.assignor.live.capacity import Capacities
-from loadwise.assignor.live.decision import Decision, Verdict, decided
+from loadwise.assignor.live.common import Common
+from loadwise.assignor.live.decision import Decision, decided
 from loadwise.assignor.live.demand import demand
 from loadwise.assignor.live.events import Asked, Assigned, Event, Joined, PriorEnds, Read, Rebalancing
 from loadwise.assignor.live.judgement import Judgement, compare, judge
@@ -27,7 +27,6 @@ from loadwise.assignor.live.watched import Watched
 from loadwise.assignor.model import Assignment, Assignor, Floats
 
 _UNKNOWN = "what members can process is not known, since nobody with a backlog was seen to process it"
-_STILL = "a rebalance would wait for who has a backlog and processes none of it"
 
 
 class GroupWatch(GroupKnowledge):
@@ -52,8 +51,9 @@ class GroupWatch(GroupKnowledge):
         super().__init__(settings.cost, slack_s, max_poll_s, tuning or Tuning())
         self.settings, self._algorithm = settings, algorithm
         self.restraint = Restraint(settings, cooperative, jitter, self.tuning.restraint)
-        self._common_since = False, -math.inf
-        """Whether most members fall behind, and since when that is so."""
+        self._common = Common(self.tuning.common)
+        self.off = False
+        """Whether a member does not want to be rebalanced for the load."""
         self._members_wanted = MembersWanted(self.tuning.scaling)
 
     def handle(self, event: Event) -> Decision | None:
@@ -62,6 +62,7 @@ class GroupWatch(GroupKnowledge):
             case PriorEnds():
                 self.prior(event.ends, event.at_ms)
             case Joined():
+                self.off = event.off
                 self.listen(event.said, event.at_ms, again=event.memory is not None)
                 if event.memory is not None:
                     self.restraint.remember(event.memory, event.at_ms)
@@ -116,7 +117,7 @@ class GroupWatch(GroupKnowledge):
         capacities = self.estimates.of(watched.stated, now_ms)
         weight = np.zeros(target.group.size) if target.group.load is None else np.nan_to_num(target.group.load, nan=0.0)
         judged = compare(replace(target.group, load=weight), target.owner, capacities)
-        return self._decision(watched, judged, capacities, Verdict(now_ms, False, cause))
+        return self._decision(watched, judged, capacities, now_ms, cause)
 
     def decide(self, now_ms: int) -> Decision | None:
         """Judge the newest reading; None where there is nothing to judge yet."""
@@ -129,42 +130,27 @@ class GroupWatch(GroupKnowledge):
         soon = bool(self.seen.suspects)
         if not judged.known:
             self.restraint.unjudged(now_ms)
-            return self._decision(watched, judged, capacities, Verdict(now_ms, False, _UNKNOWN, soon=soon))
-        common = self._common(watched, judged, now_ms)
+            return replace(self._decision(watched, judged, capacities, now_ms, _UNKNOWN), soon=soon)
+        grows = self.seen.grew(watched.names, now_ms)
+        common = self._common.refusal(now_ms, judged, grows=grows, lagging=self.lagging)
         refused = self.restraint.refusal(now_ms, worst=judged.worst, best=judged.best, moved_share=judged.moved_share)
-        waiting = False
         if refused is None:
             # It goes by what a second reading has confirmed, and so must be worth it by that.
             judged = self._judge(watched, arrivals.confirmed, capacities)
-            if gained(judged.worst, judged.best, self.settings.healthy) < self.settings.least_gain:
-                refused = Refusal("only one reading has shown it yet", unsure=True)
-            elif still := self.activity.standing_still(now_ms):
-                waiting, names = True, ", ".join(f"{name} for {s:.0f} s" for name, s in still.items())
-                refused = Refusal(f"{_STILL}: {names}")
-            elif still := self.activity.may_stand_still(now_ms):
-                refused = Refusal(f"the next commit will show whether they go on: {', '.join(still)}", unsure=True)
-            else:
-                refused = common
+            refused = self._unconfirmed(judged) or self.activity.refusal(now_ms) or common
         if refused is None:
             reason = "a rebalance would help" if self.settings.dry_run else "asking for a rebalance"
-            return self._decision(watched, judged, capacities, Verdict(now_ms, True, reason, soon=soon))
-        soon = soon or refused.unsure
-        verdict = Verdict(now_ms, False, refused.reason, refused.newly_exhausted, waiting, soon)
-        return self._decision(watched, judged, capacities, verdict)
+            return replace(self._decision(watched, judged, capacities, now_ms, reason), ask=True, soon=soon)
+        return replace(
+            self._decision(watched, judged, capacities, now_ms, refused.reason),
+            exhausted=refused.newly_exhausted,
+            waiting=refused.waiting,
+            soon=soon or refused.unsure,
+        )
 
-    def _common(self, watched: Watched, judged: Judgement, now_ms: int) -> Refusal | None:
-        """What most members share has become slow, or fast again: not all of them show it at the same moment."""
-        grows = np.array([name in self.seen.behind for name in watched.names], bool)
-        seen = (judged.before > 1) & (grows | self.lagging)  # one that keeps up may only be thought too little of
-        most_seen, most = (bool(2 * np.count_nonzero(each) > len(each)) for each in (seen, seen | grows))
-        if most_seen != self._common_since[0]:
-            self._common_since = most_seen, now_ms
-        since_s = (now_ms - self._common_since[1]) / 1000
-        receivers_lag = most_seen and bool((self.lagging & (judged.after > judged.before)).any())
-        held_s = self.tuning.common_longest_s if receivers_lag else self.tuning.common_s
-        if since_s >= held_s and most <= most_seen:
-            return None
-        return Refusal("most members fall behind at a time: what they share may be slow", unsure=True)
+    def _unconfirmed(self, judged: Judgement) -> Refusal | None:
+        gain = gained(judged.worst, judged.best, self.settings.healthy)
+        return Refusal("only one reading has shown it yet", unsure=True) if gain < self.settings.least_gain else None
 
     def _want(self, judged: Judgement, capacities: Capacities, now_ms: int) -> None:
         self._members_wanted.newest = None
@@ -175,19 +161,20 @@ class GroupWatch(GroupKnowledge):
         """The rebalance that was decided was asked for."""
         self.restraint.asked(now_ms)
 
-    def _decision(self, watched: Watched, judged: Judgement, capacities: Capacities, verdict: Verdict) -> Decision:
-        silent = self.activity.silent_ms(verdict.now_ms)
-        wanted, cost = self._members_wanted.newest, self._cost()
+    def _decision(
+        self, watched: Watched, judged: Judgement, capacities: Capacities, now_ms: int, reason: str
+    ) -> Decision:
         return decided(
             watched,
             self.partitions.state,
             judged,
             capacities,
-            verdict,
+            now_ms=now_ms,
+            reason=reason,
             settings=self.settings,
-            cost=cost,
-            silent=silent,
-            wanted=wanted,
+            cost=self._cost(),
+            silent=self.activity.silent_ms(now_ms),
+            wanted=self._members_wanted.newest,
         )
 
     def _judge(self, watched: Watched, rate: Floats, capacities: Capacities) -> Judgement:

@@ -81,7 +81,7 @@ def test_a_member_leads_those_from_before_the_load_was_watched(strategy):
     assert len(owned["c"]) == (4 if strategy == "weighted" else 0)
     leader.assigned(given["c"].partitions, 9, user_data=given["c"].user_data)
     assert leader.leader.leads
-    assert not leader.leader._off
+    assert not leader.leader._watch.off
 
 
 @pytest.mark.parametrize("strategy", ["weighted", "cooperative-weighted"])
@@ -110,4 +110,4 @@ def test_a_member_remembers_what_a_leader_from_before_costs_were_learned_tells_i
     assert not follower.leader.leads
     notes = follower.leader.joining(capacity_given=False)
     assert notes.learned_per_s == 120.0
-    assert notes.memory == Memory(ages_ms=(1000,), gain=0.6)
+    assert notes.memory == Memory(ages_ms=(1000,))

@@ -16,9 +16,6 @@ from loadwise.protocol.user_data import CooperativeStickyUserData, MemberTerms, 
 memories = st.builds(
     Memory,
     ages_ms=st.lists(st.integers(0, 3_600_000), max_size=6).map(tuple),
-    back_off_ms=st.integers(0, 1_800_000),
-    left_ms=st.integers(0, 1_800_000),
-    gain=st.floats(0, 100),
 )
 speeds = st.floats(0, 1e9)
 took = st.dictionaries(st.integers(0, 2**32 - 1), st.floats(2**-20, 2**13, width=32), max_size=8)
