@@ -127,6 +127,7 @@ class GroupKnowledge:
         before = rate * self._cost()
         if not costs.settle(self.partitions.index.topic_sums(rate)):
             return False
+        self.seen.begin_anew()
         if watched is not None:
             was, now = watched.sums(before), watched.sums(rate * self._cost())
             factors = np.divide(now, was, out=np.ones(len(now)), where=(was > 0) & (now > 0)).tolist()

@@ -93,6 +93,11 @@ class Seen:
         self._grew_ms |= dict.fromkeys(suspects, now_ms)
         return behind
 
+    def begin_anew(self) -> None:
+        """Forget what was seen: records cost something else from now on."""
+        for marks in self._marks.values():
+            marks.clear()
+
     def grew(self, members: Sequence[str], now_ms: int) -> Bools:
         """bool[M]: whose backlog has grown lately."""
         after_ms = now_ms - self._tuning.lately_ms
