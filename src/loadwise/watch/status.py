@@ -121,11 +121,13 @@ def status(readings: Sequence[Reading], *, from_beginning: bool, retention_ms: M
     rise = _per_s(state.backlog.lag - _spread(began.partitions.state.backlog.lag, len(state.end)), window_s)
     lag, arriving, rising = (in_force.sums(each).tolist() for each in (state.backlog.lag, rate, rise))
     processed = _per_s(in_force.sums(state.progress.processed), window_s).tolist()
+    seen_per_s = watch.estimates.known_of(in_force.names)
     number = {member: place for place, member in enumerate(in_force.group.members)}
     members: list[MemberStatus] = []
     for each in now.group.members:
         place = number[each.member.id]
-        known = decision is not None and capacities.known and bool(capacities.proven[place]) and processed[place] > 0
+        capacity_per_s = seen_per_s[in_force.names[place]] if watch.lagging[place] else 0.0
+        demand_per_s = 0.0 if decision is None else float(decision.judgement.demand[place])
         members.append(
             MemberStatus(
                 label=now.group.labels[each.member.id],
@@ -134,8 +136,8 @@ def status(readings: Sequence[Reading], *, from_beginning: bool, retention_ms: M
                 lag=round(lag[place]),
                 arrival_per_s=arriving[place],
                 processed_per_s=processed[place],
-                capacity_per_s=float(capacities.per_s[place]) if known else None,
-                utilisation=float(decision.judgement.before[place]) if known and decision is not None else None,
+                capacity_per_s=capacity_per_s or None,
+                utilisation=demand_per_s / capacity_per_s if capacity_per_s else None,
                 condition=_condition(
                     lag[place], arriving[place], rising[place], has_backlog=bool(watch.lagging[place])
                 ),
