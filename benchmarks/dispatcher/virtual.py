@@ -215,9 +215,11 @@ class Played:
     p99_ms: float
 
 
-def play(policy: str, *, slowed_ms: float, rate: float, seconds: float, bytes_per_s: float) -> Played:
-    """Play a scene in which a broker is slowed after a third of the time, and fast again after two thirds."""
-    brokers = {node: _Broker(0.001, bytes_per_s) for node in LEADS}
+def play(
+    policy: str, *, rate: float, seconds: float, slowed_ms: float = 0.0, weaker: float = 1.0, bytes_per_s: float = 2.5e6
+) -> Played:
+    """Play a scene in which a broker is slowed in the middle third of the time, or takes fewer bytes all along."""
+    brokers = {node: _Broker(0.001, bytes_per_s / (weaker if node == SLOWED else 1.0)) for node in LEADS}
     producer = Producer(POLICIES[policy], brokers, rate)
     producer.play(seconds / 3)
     brokers[SLOWED].request_s += slowed_ms / 1000
@@ -228,11 +230,12 @@ def play(policy: str, *, slowed_ms: float, rate: float, seconds: float, bytes_pe
     return Played(len(taken) / seconds, mean(taken) * 1000, taken[len(taken) * 99 // 100] * 1000)
 
 
-SCENES = {
-    "no broker slowed": {"slowed_ms": 0.0, "rate": 5000.0},
+SCENES: dict[str, dict[str, float]] = {
+    "no broker slowed": {"rate": 5000.0},
     "broker 1 50 ms slower": {"slowed_ms": 50.0, "rate": 5000.0},
     "broker 1 500 ms slower": {"slowed_ms": 500.0, "rate": 5000.0},
-    "more records than brokers take": {"slowed_ms": 0.0, "rate": 20_000.0},
+    "broker 1 takes a third of the bytes": {"weaker": 3.0, "rate": 9000.0},
+    "more records than brokers take": {"rate": 20_000.0},
     "the same, broker 1 50 ms slower": {"slowed_ms": 50.0, "rate": 20_000.0},
 }
 
@@ -245,7 +248,7 @@ def main() -> None:
     for name, scene in SCENES.items():
         print(f"{name} ({scene['rate']:,.0f} records/s)")
         for policy in POLICIES:
-            seen = play(policy, seconds=given.seconds, bytes_per_s=2.5e6, **scene)
+            seen = play(policy, seconds=given.seconds, **scene)
             print(
                 f"  {policy:>9}: {seen.records_per_s:8,.0f} records/s acknowledged, mean {seen.mean_ms:8,.1f} ms, "
                 f"p99 {seen.p99_ms:8,.1f} ms",

@@ -125,7 +125,7 @@ def test_a_silent_broker_gets_nothing_until_it_answers() -> None:
     assert scene.batches(100, took)[3] == 0, "batches wait for it, which are probes enough"
     for _ in range(30):
         scene.dispatcher.acknowledged(3, 50.0, BATCH)
-    for _ in range(8):
+    for _ in range(12):
         scene.clock.now_s += 4
         after = scene.batches(300, {**took, 3: 0.01})
     assert after[3] == pytest.approx(100, abs=10)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from loadwise.dispatcher import BadDispatcherError
 from loadwise.dispatcher.rounds import SmoothRoundRobin
-from loadwise.dispatcher.scores import check_weights, node_scores, weighted_scores
+from loadwise.dispatcher.scores import check_weights, node_scores, outliers, weighted_scores
 
 loads = st.dictionaries(st.integers(0, 9), st.floats(0, allow_infinity=False), min_size=1)
 weights = st.dictionaries(st.integers(0, 9), st.integers(1, 50), min_size=1)
@@ -50,6 +50,21 @@ def test_a_broker_without_a_value_is_average(missing: dict[int, float]) -> None:
 def test_without_any_value_there_are_no_scores() -> None:
     assert weighted_scores({"cpu": {}}, {}, {1, 2}) is None
     assert weighted_scores({"cpu": {1: 5}, "disk": {}}, {"cpu": 0.0}, {1, 2}) is None
+
+
+@pytest.mark.parametrize(
+    ("latency_s", "slow"),
+    [
+        ({1: 0.005, 2: 0.1, 3: 0.006}, {2}),
+        ({1: 0.004, 2: 0.018, 3: 0.004}, set()),
+        ({1: 0.1, 2: 0.3, 3: 0.2}, set()),
+        ({1: 0.1, 2: 0.5}, {2}),
+        ({2: 5.0}, set()),
+        ({}, set()),
+    ],
+)
+def test_an_outlier_is_slow_beside_the_median(latency_s: dict[int, float], slow: set[int]) -> None:
+    assert outliers(latency_s, {1, 2, 3}) == slow
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from loadwise.dispatcher.background import Background
 from loadwise.dispatcher.errors import BadDispatcherError
 from loadwise.dispatcher.keys import partition_of
 from loadwise.dispatcher.metrics import IN_FLIGHT, LATENCY, Loads, Metric, loads_of_leaders
-from loadwise.dispatcher.scores import check_weights, weighted_scores
+from loadwise.dispatcher.scores import check_weights, outliers, weighted_scores
 from loadwise.dispatcher.spread_keys import KeySpreader, SpreadKeys
 from loadwise.dispatcher.table import NO_LEADER, Table, table_of
 
@@ -243,7 +243,8 @@ class Dispatcher:
         nodes = set(leaders.values()) - {NO_LEADER}
         if nodes:
             scores = weighted_scores(self._loads(now_s), self._weights, nodes)
-            table = table_of(leaders, scores, None if entry is None else entry.table)
+            slow = outliers(self._measured.latency_s, nodes) if self._weights.get(LATENCY, 1.0) else set()
+            table = table_of(leaders, scores, slow=slow, last=None if entry is None else entry.table)
         elif entry is not None:
             table = entry.table
         elif leaders:

@@ -10,6 +10,11 @@ from loadwise.dispatcher.errors import BadDispatcherError
 AVERAGE = 60.0
 """The score of a broker that lies halfway between the least and the most loaded one."""
 
+_OUTLIER_TIMES = 4.0
+"""An outlier takes this many times the median..."""
+_OUTLIER_S = 0.02
+"""... and longer than this, because differences below it are noise."""
+
 
 def node_scores(loads: Mapping[int, float]) -> dict[int, float]:
     """Return ``60 * (2 - x / ((max + min) / 2))`` of each broker's load ``x``: below 120, and higher for less load.
@@ -44,6 +49,19 @@ def weighted_scores(
         for node in nodes:
             total[node] += weight * scores.get(node, AVERAGE)
     return total if found else None
+
+
+def outliers(latency_s: Mapping[int, float], nodes: Set[int]) -> set[int]:
+    """Return the brokers that are so much slower than the median that a few records are enough to see them recover.
+
+    A score is a share: a broker ten times as slow as the others would still get one record in twenty, and these alone
+    would be the slowest hundredth. If the others slow down under what it does not get, it is no outlier any more.
+    """
+    known = sorted(latency_s[node] for node in nodes if node in latency_s)
+    if not known:
+        return set()
+    least_s = max(_OUTLIER_TIMES * known[(len(known) - 1) // 2], _OUTLIER_S)
+    return {node for node in nodes if latency_s.get(node, 0.0) > least_s}
 
 
 def check_weights(weights: Mapping[str, float], metrics: Collection[str]) -> None:

@@ -57,11 +57,18 @@ class Table:
         return mine[turn % len(mine)]
 
 
-def table_of(leaders: Mapping[int, int], scores: Mapping[int, float] | None = None, last: Table | None = None) -> Table:
+def table_of(
+    leaders: Mapping[int, int],
+    scores: Mapping[int, float] | None = None,
+    *,
+    slow: Set[int] = frozenset(),
+    last: Table | None = None,
+) -> Table:
     """Return the table for the leader of each partition and the score of each broker; ``last`` is the one before.
 
-    Without scores a broker's weight is the number of its partitions, which is round robin over partitions. If no
-    partition has a leader, all of them are those of one broker, `NO_LEADER`.
+    Without scores a broker's weight is the number of its partitions, which is round robin over partitions. Brokers that
+    are ``slow`` get as little as one with the least score. If no partition has a leader, all of them are those of one
+    broker, `NO_LEADER`.
     """
     led = {partition: leader for partition, leader in leaders.items() if leader != NO_LEADER} or leaders
     partitions: dict[int, list[int]] = {}
@@ -71,5 +78,7 @@ def table_of(leaders: Mapping[int, int], scores: Mapping[int, float] | None = No
     if not scores or best <= 0:
         weights = {node: float(len(mine)) for node, mine in partitions.items()}
     else:
-        weights = {node: max(scores.get(node, 0.0), best * _LEAST_SHARE) for node in partitions}
+        weights = {
+            node: max(0.0 if node in slow else scores.get(node, 0.0), best * _LEAST_SHARE) for node in partitions
+        }
     return Table(partitions, weights) if last is None else Table(partitions, weights, last.rounds, last.places)
