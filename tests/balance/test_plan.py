@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from random_clusters import loads, random_cluster
+from random_clusters import loads, racks_of_partitions, random_cluster
 
 from loadwise.balance.cluster import Broker, Capacity, Cluster, Partition
 from loadwise.balance.errors import NoPlanError
@@ -34,11 +34,6 @@ def _busiest(cluster: Cluster) -> list[float]:
     return [max(each) / (sum(each) / len(each)) for each in zip(*loads(cluster).values(), strict=True)]
 
 
-def _racks(cluster: Cluster) -> list[int]:
-    rack = {broker.id: broker.rack or broker.id for broker in cluster.brokers}
-    return [len({rack[broker] for broker in each.replicas}) for each in cluster.partitions]
-
-
 def _moved_bytes(plan: Plan) -> float:
     return sum(
         len(set(after.replicas) - set(before.replicas)) * before.size_bytes
@@ -52,7 +47,7 @@ def test_many_partitions_come_below_the_mean_plus_a_tenth(seed: int) -> None:
     planned = plan(cluster)
     assert max(_busiest(cluster)) > 1.1
     assert max(_busiest(planned.planned)) <= 1.1 + 1e-6
-    assert _racks(planned.planned) == _racks(cluster)
+    assert racks_of_partitions(planned.planned) == racks_of_partitions(cluster)
     for before, after in zip(cluster.partitions, planned.planned.partitions, strict=True):
         assert len(set(after.replicas)) == len(before.replicas)
         assert after.leader == after.replicas[0]
@@ -75,10 +70,28 @@ def test_a_large_cluster_moves_hardly_more_than_what_is_above_the_limit() -> Non
     cluster = random_cluster(Random(1), brokers=99, partitions=20_000, replicas=3, racks=3, empty=3)
     planned = plan(cluster)
     assert max(_busiest(planned.planned)) <= 1.1 + 1e-6
-    assert _racks(planned.planned) == _racks(cluster)
+    assert racks_of_partitions(planned.planned) == racks_of_partitions(cluster)
     disks = [load[2] for load in loads(cluster).values()]
     above = sum(max(disk - 1.1 * sum(disks) / len(disks), 0) for disk in disks)
     assert above <= planned.moved_bytes <= 1.1 * above
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_no_change_of_many_partitions_can_be_left_out(seed: int) -> None:
+    cluster = random_cluster(Random(seed), brokers=9, partitions=300, replicas=3, racks=3)
+    planned = list(plan(cluster).planned.partitions)
+    for index, before in enumerate(cluster.partitions):
+        if planned[index] != before:
+            without = Cluster(brokers=cluster.brokers, partitions=(*planned[:index], before, *planned[index + 1 :]))
+            assert max(_busiest(without)) > 1.1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_many_partitions_move_hardly_more_than_what_is_above_the_limit(seed: int) -> None:
+    cluster = random_cluster(Random(seed), brokers=9, partitions=300, replicas=3, racks=3, empty=seed % 3)
+    disks = [load[2] for load in loads(cluster).values()]
+    above = sum(max(disk - 1.1 * sum(disks) / len(disks), 0) for disk in disks)
+    assert above <= plan(cluster).moved_bytes <= 1.05 * above
 
 
 def test_leaders_change_before_replicas_move() -> None:
@@ -107,27 +120,41 @@ def test_a_partition_that_is_not_led_by_its_preferred_leader_is_elected_only() -
 
 def test_no_broker_is_above_its_capacity() -> None:
     parts = [_partition(each, 1 + each % 2, size=10, bytes_in=1) for each in range(10)]
-    cluster = _cluster(3, *parts).with_capacities({3: Capacity(disk_bytes=20), 1: Capacity(bytes_in_per_s=4)})
+    cluster = _cluster(3, *parts).with_capacities({3: Capacity(disk_bytes=29), 1: Capacity(bytes_in_per_s=4)})
     after = loads(plan(cluster).planned)
-    assert after[3][2] <= 20
-    assert after[1][0] <= 4
-    assert after[2][2] <= 1.1 * 40
+    assert after == {1: (4, 0, 40), 2: (4, 0, 40), 3: (2, 0, 20)}
+
+
+def test_a_capacity_counts_more_than_balance() -> None:
+    parts = [_partition(each, 3 if each < 3 else 1 + each % 2, size=10, bytes_in=1) for each in range(110)]
+    after = loads(plan(_cluster(3, *parts).with_capacities({3: Capacity(disk_bytes=29)})).planned)
+    assert after[3][2] == 20
 
 
 def test_a_broker_with_a_capacity_of_0_is_emptied() -> None:
-    parts = [_partition(each, 1 + each % 3, 1 + (each + 1) % 3, size=1, bytes_in=1) for each in range(12)]
+    parts = [_partition(each, 1 + each % 3, 1 + (each + 1) % 3, size=1, bytes_in=1) for each in range(11)]
+    parts.append(_partition(11, 1, 2, bytes_in=1))  # it needs no disk
     cluster = _cluster(4, *parts).with_capacities({1: Capacity(disk_bytes=0)})
     after = loads(plan(cluster).planned)
     assert after[1] == (0, 0, 0)
     assert max(after[each][2] for each in (2, 3, 4)) <= 1.1 * 8
 
 
-def test_replicas_stay_in_as_many_racks() -> None:
+def test_replicas_stay_in_as_manyracks_of_partitions() -> None:
     brokers = [Broker(id=each, rack="ab"[each % 2]) for each in range(4)]
     parts = [_partition(each, 0, 1, size=1, bytes_in=1) for each in range(8)]
     planned = plan(Cluster(brokers=tuple(brokers), partitions=tuple(parts)))
-    assert _racks(planned.planned) == [2] * 8
+    assert racks_of_partitions(planned.planned) == [2] * 8
     assert max(_busiest(planned.planned)) <= 1.1
+
+
+def test_racks_count_more_than_balance() -> None:
+    """The only broker of rack b keeps all partitions."""
+    brokers = (Broker(id=0, rack="a"), Broker(id=1, rack="a"), Broker(id=2, rack="b"))
+    cluster = Cluster(brokers=brokers, partitions=tuple(_partition(each, 0, 2, size=1) for each in range(4)))
+    planned = plan(cluster)
+    assert racks_of_partitions(planned.planned) == [2] * 4
+    assert [load[2] for load in loads(planned.planned).values()] == [2, 2, 4]
 
 
 def test_one_partition_that_is_too_much_for_any_broker_is_named() -> None:

@@ -65,3 +65,9 @@ def loads(cluster: Cluster) -> dict[int, tuple[float, float, float]]:
                 total[partition.leader][1] += partition.bytes_in_per_s
         total[partition.leader][1] += partition.bytes_out_per_s
     return {broker.id: tuple(total[broker.id]) for broker in cluster.brokers}
+
+
+def racks_of_partitions(cluster: Cluster) -> list[int]:
+    """In how many racks each partition is; a broker without a rack is one of its own."""
+    rack = {broker.id: broker.rack or broker.id for broker in cluster.brokers}
+    return [len({rack[broker] for broker in each.replicas}) for each in cluster.partitions]
