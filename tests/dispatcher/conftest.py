@@ -23,3 +23,4 @@ def topic(cluster: ThreadedCoordinator, request: pytest.FixtureRequest) -> Itera
         cluster.move_leader(request.node.name, partition, leader_of(partition))
     yield request.node.name
     cluster.faults.clear()
+    cluster.clock.resume()

@@ -147,6 +147,24 @@ def test_a_broker_that_fails_gets_one_record_a_lease() -> None:
     assert scene.batches(100, dict.fromkeys([1, 2, 3], 0.01))[2] > 10
 
 
+def test_a_turn_of_a_broker_that_stopped_answering_ends() -> None:
+    scene = Scene()
+    node = UNEVEN[scene.dispatcher.partition("t", size=1)]
+    scene.dispatcher.sent(node)
+    scene.clock.now_s = 2.0
+    assert UNEVEN[scene.dispatcher.partition("t", size=1)] != node
+
+
+def test_a_mapping_that_breaks_later_is_logged_and_its_last_loads_stay(caplog: pytest.LogCaptureFixture) -> None:
+    cpu: dict[int, object] = {1: 1, 2: 1, 3: 100}
+    scene = Scene(metrics={"cpu": cpu}, weights={"latency": 0, "in_flight": 0})
+    cpu[2] = "much"
+    scene.batches(1)
+    scene.clock.now_s += 4
+    scene.batches(1)
+    assert ["metric 'cpu' failed" in record.getMessage() for record in caplog.records] == [True]
+
+
 def test_if_no_broker_answers_all_of_them_stay_in_use() -> None:
     scene = Scene()
     scene.batches(30)
@@ -267,6 +285,8 @@ def test_an_unknown_topic_has_no_partition() -> None:
         ({"metrics": {"latency": {}}}, "latency"),
         ({"lease_s": 0}, "lease_s"),
         ({"metrics": {"cpu": 5}}, "'cpu' is 5"),
+        ({"metrics": {"cpu": {1: "much"}}}, "map node ids to numbers"),
+        ({"weights": {"latency": "2"}}, "'latency' is '2'"),
         ({"spread": {"clicks": 3}}, "spread has 3 for topic clicks; it must be a SpreadKeys"),
     ],
 )

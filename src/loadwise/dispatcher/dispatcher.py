@@ -28,6 +28,9 @@ _log = logging.getLogger(__name__)
 BATCH_BYTES = 16_384
 """Kafka's default of ``batch.size``."""
 
+TURN_S = 1.0
+"""How long a batch is filled at most, if the client's linger time is not longer."""
+
 _RECORD_BYTES = 16
 """What a record takes in a batch besides key and value, roughly."""
 
@@ -54,8 +57,8 @@ class _Turn:
     """Bytes of a full batch."""
     left: int
     """Bytes until it is full."""
-    ends_at_s: float | None
-    """When it ends at the latest; None: the client shows it."""
+    ends_at_s: float
+    """When it ends at the latest, so that a batch that no broker takes gets no more."""
     last_bytes: int = 0
     """Those of its last record."""
 
@@ -108,7 +111,7 @@ class Dispatcher:
         self._clock = clock
         self._client: Client | None = None
         self._batch_bytes = BATCH_BYTES
-        self._linger_s: float | None = None
+        self._turn_s = TURN_S
         self._lock = threading.Lock()
         self._acknowledgements = Acknowledgements()
         self._measured = Measured({}, {})
@@ -119,16 +122,16 @@ class Dispatcher:
         self._read_last: dict[str, Loads] = {}
         self._failing: set[str] = set()
 
-    def follow(self, client: Client, *, batch_bytes: int = BATCH_BYTES, linger_s: float | None = None) -> None:
+    def follow(self, client: Client, *, batch_bytes: int = BATCH_BYTES, turn_s: float = TURN_S) -> None:
         """Serve this client, whose batches have this size. Raises `BadDispatcherError` if there is one already.
 
-        ``linger_s`` is for a client that does not show when a batch was sent: a turn ends then, if not before.
+        A batch is filled for ``turn_s`` at most; a client that does not show when it was sent gives its linger time.
         """
         if self._client is not None and self._client is not client:
             raise BadDispatcherError("this dispatcher serves another producer; make a Dispatcher for each")
         self._client = client
         self._batch_bytes = max(batch_bytes, 1)
-        self._linger_s = linger_s
+        self._turn_s = turn_s
 
     def partition(self, topic: str, key: bytes | None = None, size: int = 0) -> int:
         """Return the partition for a record with a value of this size; -1 if the client does not know the topic."""
@@ -138,7 +141,7 @@ class Dispatcher:
             return self._of_block(topic, block)
         taken = size + _RECORD_BYTES
         turn = self._turns.get(topic)
-        if turn is None or turn.left < taken or (turn.ends_at_s is not None and self._clock() >= turn.ends_at_s):
+        if turn is None or turn.left < taken or self._clock() >= turn.ends_at_s:
             turn = self._begin(topic, turn, taken)
             if turn is None:
                 return NO_LEADER
@@ -229,8 +232,7 @@ class Dispatcher:
                 node, whole = entry.probes.pop(), taken
             else:
                 node, whole = table.next(shares), max(self._batch_bytes, taken)
-            ends_at_s = None if self._linger_s is None else now_s + self._linger_s
-            turn = self._turns[topic] = _Turn(node, table.partition(node), whole, whole, ends_at_s)
+            turn = self._turns[topic] = _Turn(node, table.partition(node), whole, whole, now_s + self._turn_s)
             return turn
 
     def _entry(self, topic: str, now_s: float) -> _Topic | None:
@@ -273,11 +275,9 @@ class Dispatcher:
         if isinstance(metric, Background):
             metric.request()  # for the next lease
             return metric.newest
-        if not isinstance(metric, LoadSource):
-            return metric
         try:
-            loads = loads_of_leaders(metric, self._leaders)
-        except ValueError as error:
+            loads = loads_of_leaders(metric, self._leaders) if isinstance(metric, LoadSource) else _numbers(metric)
+        except (TypeError, ValueError) as error:
             if name not in self._failing:
                 _log.warning("metric %r failed; its last loads are used until it works: %s", name, error)
             self._failing.add(name)
@@ -294,9 +294,17 @@ def _read_by(name: str, metric: Metric) -> Loads | LoadSource | Background[Loads
         return Background(partial(_checked, metric), name=f"metric {name!r}")
     if not isinstance(metric, Mapping):
         raise BadDispatcherError(f"metric {name!r} is {metric!r}; give loads by node id, a LoadSource or a function")
+    try:
+        _numbers(metric)
+    except (TypeError, ValueError) as error:
+        raise BadDispatcherError(f"metric {name!r} is {metric!r}; it must map node ids to numbers") from error
     return metric
 
 
 def _checked(metric: Callable[[], Loads | None]) -> Loads | None:
     loads = metric()
-    return None if loads is None else {int(node): float(load) for node, load in loads.items()}
+    return None if loads is None else _numbers(loads)
+
+
+def _numbers(loads: Loads) -> Loads:
+    return {int(node): float(load) for node, load in loads.items()}

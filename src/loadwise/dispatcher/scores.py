@@ -69,7 +69,8 @@ def check_weights(weights: Mapping[str, float], metrics: Collection[str]) -> Non
     for name, weight in weights.items():
         if name not in metrics:
             raise BadDispatcherError(f"there is a weight for {name!r}, but no such metric; there are {sorted(metrics)}")
-        if not 0 <= weight < math.inf:
-            raise BadDispatcherError(f"the weight of {name!r} is {weight}; it must be a finite number of 0 or more")
+        given: object = weight
+        if not isinstance(given, int | float) or not 0 <= given < math.inf:
+            raise BadDispatcherError(f"the weight of {name!r} is {weight!r}; it must be a finite number of 0 or more")
     if metrics and all(weights.get(name, 1.0) == 0 for name in metrics):
         raise BadDispatcherError(f"the weights of all metrics are 0; give one of {sorted(metrics)} a weight above 0")

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from loadwise.dispatcher.clients.cluster_metadata import leader_of, leaders_of, partition_count
-from loadwise.dispatcher.dispatcher import Dispatcher
+from loadwise.dispatcher.dispatcher import TURN_S, Dispatcher
 from loadwise.dispatcher.errors import BadDispatcherError
 from loadwise.dispatcher.table import NO_LEADER
 from loadwise.installation import pip_install
@@ -38,7 +38,8 @@ class AiokafkaProducer(AIOKafkaProducer):
         self.dispatcher = dispatcher
         self._begin_batch = self._message_accumulator._append_batch
         self._message_accumulator._append_batch = self._begun
-        dispatcher.follow(self, batch_bytes=self._message_accumulator._batch_size)
+        accumulator = self._message_accumulator
+        dispatcher.follow(self, batch_bytes=accumulator._batch_size, turn_s=max(TURN_S, accumulator._linger_time))
 
     def _partition(  # noqa: PLR0917 (aiokafka's)
         self,

@@ -56,7 +56,7 @@ class ConfluentProducer(Producer):
             partial(_leaders, super().list_topics, self._topics), interval_s=dispatcher.lease_s, name="metadata"
         )
         linger_ms = float(config.get("linger.ms", config.get("queue.buffering.max.ms", 5)))
-        dispatcher.follow(self, batch_bytes=int(config.get("batch.size", 1_000_000)), linger_s=linger_ms / 1000)
+        dispatcher.follow(self, batch_bytes=int(config.get("batch.size", 1_000_000)), turn_s=linger_ms / 1000)
 
     def produce(  # noqa: PLR0917 (confluent-kafka's)
         self,

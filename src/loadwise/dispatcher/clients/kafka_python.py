@@ -9,7 +9,7 @@ from typing import Any
 from loadwise.assignor.clients.arguments import check_names
 from loadwise.assignor.clients.kafka_python.version import TRIED
 from loadwise.dispatcher.clients.cluster_metadata import leader_of, leaders_of, partition_count
-from loadwise.dispatcher.dispatcher import Dispatcher
+from loadwise.dispatcher.dispatcher import TURN_S, Dispatcher
 from loadwise.dispatcher.table import NO_LEADER
 from loadwise.installation import pip_install
 
@@ -52,7 +52,9 @@ class KafkaPythonPartitioner(Partitioner):
         """Watch the batches of this producer: their acknowledgements are what brokers are weighed by."""
         self._cluster = producer._metadata
         producer._accumulator._incomplete = _Batches(self._dispatcher, self._cluster)
-        self._dispatcher.follow(self, batch_bytes=producer.config["batch_size"])
+        self._dispatcher.follow(
+            self, batch_bytes=producer.config["batch_size"], turn_s=max(TURN_S, producer.config["linger_ms"] / 1000)
+        )
 
     def partition(  # noqa: PLR0917 (kafka-python's)
         self,
