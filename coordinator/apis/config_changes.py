@@ -57,7 +57,7 @@ Change: TypeAlias = Callable[[Mapping[str, str], Definitions, _Resource], Mappin
 Row_co = TypeVar("Row_co", covariant=True)
 
 
-class _RowClass(Protocol[Row_co]):
+class _ResultClass(Protocol[Row_co]):
     def __call__(
         self, *, error_code: int, error_message: str | None, resource_type: int, resource_name: str
     ) -> Row_co: ...
@@ -66,7 +66,7 @@ class _RowClass(Protocol[Row_co]):
 def changed(
     cluster: Cluster,
     resources: Sequence[_Resource],
-    row: _RowClass[Row_co],
+    row: _ResultClass[Row_co],
     change: Change[_Resource],
     change_loggers: Callable[[_Resource], None],
     *,

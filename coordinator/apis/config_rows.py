@@ -23,7 +23,7 @@ from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.settings import BrokerSettings, described, effective_settings
 
 
-class Source(IntEnum):
+class ConfigSource(IntEnum):
     """The source of a value (``DescribeConfigsResponse.ConfigSource``)."""
 
     TOPIC = 1
@@ -41,7 +41,7 @@ class Synonym(NamedTuple):
 
     name: str
     value: str
-    source: Source
+    source: ConfigSource
 
 
 class Row(NamedTuple):
@@ -50,7 +50,7 @@ class Row(NamedTuple):
     name: str
     value: str | None
     type: ConfigType
-    source: Source
+    source: ConfigSource
     synonyms: Sequence[Synonym]
     is_read_only: bool = False
 
@@ -92,13 +92,13 @@ def other_broker(call: Call, name: str) -> str | None:
 
 def logger_rows() -> list[Row]:
     """Return the level of each logger."""
-    source = Source.DYNAMIC_BROKER_LOGGER
+    source = ConfigSource.DYNAMIC_BROKER_LOGGER
     return [Row(name, word, ConfigType.UNKNOWN, source, ()) for name, word in levels().items()]
 
 
 def topic_rows(cluster: Cluster, configs: Mapping[str, str]) -> list[Row]:
     """Return the configs of a topic with these configs of its own."""
-    return _rows(cluster, TOPIC_CONFIGS, configs, Source.TOPIC)
+    return _rows(cluster, TOPIC_CONFIGS, configs, ConfigSource.TOPIC)
 
 
 def new_topic_rows(cluster: Cluster, configs: Mapping[str, str]) -> list[Row]:
@@ -110,8 +110,8 @@ def new_topic_rows(cluster: Cluster, configs: Mapping[str, str]) -> list[Row]:
     return [
         row._replace(value=configs[row.name])
         if row.name in configs
-        else row._replace(source=Source.STATIC_BROKER)
-        if row.source is Source.DEFAULT and TOPIC_CONFIGS.by_name[row.name].broker_config in as_started
+        else row._replace(source=ConfigSource.STATIC_BROKER)
+        if row.source is ConfigSource.DEFAULT and TOPIC_CONFIGS.by_name[row.name].broker_config in as_started
         else row
         for row in topic_rows(cluster, configs)
     ]
@@ -119,7 +119,7 @@ def new_topic_rows(cluster: Cluster, configs: Mapping[str, str]) -> list[Row]:
 
 def resource_rows(cluster: Cluster, kind: ConfigResourceType, name: str, definitions: Definitions) -> list[Row]:
     """Return the configs of a group or of a metrics subscription."""
-    source = Source.GROUP if kind is ConfigResourceType.GROUP else Source.CLIENT_METRICS
+    source = ConfigSource.GROUP if kind is ConfigResourceType.GROUP else ConfigSource.CLIENT_METRICS
     return _rows(cluster, definitions, cluster.resource_configs.of(kind, name), source)
 
 
@@ -127,9 +127,9 @@ def broker_rows(cluster: Cluster, node: Node | None) -> list[Row]:
     """Return a broker's configs; None: the dynamic defaults of all brokers."""
     if node is None:
         return [
-            Row(name, value, DYNAMIC_BROKER_CONFIGS.by_name[name].type, Source.DYNAMIC_DEFAULT_BROKER, synonyms)
+            Row(name, value, DYNAMIC_BROKER_CONFIGS.by_name[name].type, ConfigSource.DYNAMIC_DEFAULT_BROKER, synonyms)
             for name, value in cluster.resource_configs.of(ConfigResourceType.BROKER, OF_ALL_BROKERS).items()
-            if (synonyms := [Synonym(name, value, Source.DYNAMIC_DEFAULT_BROKER)])
+            if (synonyms := [Synonym(name, value, ConfigSource.DYNAMIC_DEFAULT_BROKER)])
         ]
     its_own = {
         "node.id": str(node.id),
@@ -139,7 +139,14 @@ def broker_rows(cluster: Cluster, node: Node | None) -> list[Row]:
     if node.rack is not None:
         its_own["broker.rack"] = node.rack
     rows = [
-        Row(name, value, _OWN_TYPES[name], Source.STATIC_BROKER, [Synonym(name, value, Source.STATIC_BROKER)], True)
+        Row(
+            name,
+            value,
+            _OWN_TYPES[name],
+            ConfigSource.STATIC_BROKER,
+            [Synonym(name, value, ConfigSource.STATIC_BROKER)],
+            True,
+        )
         for name, value in its_own.items()
     ]
     names = {*effective_settings(), *DYNAMIC_BROKER_CONFIGS.by_name, *_FAMILIES, *cluster.settings.configs}
@@ -152,10 +159,10 @@ def broker_rows(cluster: Cluster, node: Node | None) -> list[Row]:
         known = broker_configs().get(LISTENER.sub("", name, count=1)) or DYNAMIC_BROKER_CONFIGS.by_name.get(name)
         kind = ConfigType.STRING if known is None else known.type
         is_read_only = name not in DYNAMIC_BROKER_CONFIGS.by_name
-        value, origin = (synonyms[0].value, synonyms[0].source) if synonyms else (None, Source.DEFAULT)
+        value, origin = (synonyms[0].value, synonyms[0].source) if synonyms else (None, ConfigSource.DEFAULT)
         first = _FAMILIES.get(name, (name,))[0]
         sources = {each.source for each in _of_broker(cluster, first, str(node.id))} if first != name else set()
-        if sources & {Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER}:
+        if sources & {ConfigSource.DYNAMIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER}:
             value = _defaults(name, None).get(name)  # as in Kafka, which shows that it no longer counts
         if value is not None and name in broker_configs():
             value = broker_configs()[name].written(value)
@@ -163,7 +170,7 @@ def broker_rows(cluster: Cluster, node: Node | None) -> list[Row]:
     return rows
 
 
-def _rows(cluster: Cluster, definitions: Definitions, configs: Mapping[str, str], source: Source) -> list[Row]:
+def _rows(cluster: Cluster, definitions: Definitions, configs: Mapping[str, str], source: ConfigSource) -> list[Row]:
     rows = []
     as_started = broker_configs_of_topics(cluster.settings.configs)
     for name, definition in definitions.by_name.items():
@@ -171,7 +178,7 @@ def _rows(cluster: Cluster, definitions: Definitions, configs: Mapping[str, str]
         if definition.broker_config is not None:
             synonyms += _of_broker(cluster, definition.broker_config, OF_ALL_BROKERS, definition.default)
         default = as_started.get(definition.broker_config or "", definition.default)  # a broker's time in other units
-        value, origin = (synonyms[0].value, synonyms[0].source) if synonyms else (default, Source.DEFAULT)
+        value, origin = (synonyms[0].value, synonyms[0].source) if synonyms else (default, ConfigSource.DEFAULT)
         value = definition.written(value)
         if name == _RETENTION_MS and int(value) < _NO_END_MS:
             value = str(_NO_END_MS)  # brokers may have other negative times, which become this one for topics
@@ -185,10 +192,10 @@ def _of_broker(cluster: Cluster, name: str, node_id: str, default: str | None = 
         cluster.resource_configs.of(ConfigResourceType.BROKER, each) for each in (node_id, OF_ALL_BROKERS)
     )
     places = [
-        (Source.DYNAMIC_BROKER, of_one if node_id != OF_ALL_BROKERS else {}),
-        (Source.DYNAMIC_DEFAULT_BROKER, of_all),
-        (Source.STATIC_BROKER, _static(cluster.settings, name)),
-        (Source.DEFAULT, _defaults(name, default)),
+        (ConfigSource.DYNAMIC_BROKER, of_one if node_id != OF_ALL_BROKERS else {}),
+        (ConfigSource.DYNAMIC_DEFAULT_BROKER, of_all),
+        (ConfigSource.STATIC_BROKER, _static(cluster.settings, name)),
+        (ConfigSource.DEFAULT, _defaults(name, default)),
     ]
     names = _FAMILIES.get(name, (name,))
     found = [Synonym(each, configs[each], source) for source, configs in places for each in names if each in configs]
