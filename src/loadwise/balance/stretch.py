@@ -15,8 +15,8 @@ from loadwise.balance.ways import AllWays, tried
 
 _FEW, _SOME = 20, 100
 """Partitions: of few, all is tried; of some, pairs, and beams only if pairs do not suffice."""
-_MOST_TRIED = 5_000_000
-"""Of ways to place pairs of partitions: more take longer than a person waits."""
+_FEW_TRIED, _SOME_TRIED = 2_000_000, 5_000_000
+"""The same of ways to place pairs of partitions: more take longer than a person waits."""
 _CLOSE = 0.004
 """How near the stretch comes to the least one."""
 _EASE = 1.01
@@ -26,11 +26,11 @@ _EASE = 1.01
 def placed_within(limits: Limits, start: Placement) -> Placement:
     """The placement that moves few bytes and is within the limits, if there is one."""
     partitions = len(start.before)
-    ways = AllWays(start) if 1 < partitions <= _SOME and tried(start) <= _MOST_TRIED else None
+    ways = AllWays(start) if 1 < partitions <= _SOME and tried(start) <= _SOME_TRIED else None
     within = limits.at(1.0)
     if ways is None:
         return _near(start, within, ways)
-    if partitions > _FEW:
+    if partitions > _FEW or tried(start) > _FEW_TRIED:
         found = _near(start, within, ways)
         return found if found.excess(within) <= LEAST else _among_all(start, within, ways)
     found = _among_all(start, within, ways)
