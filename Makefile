@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 # Images of containers often set this. The tests start hundreds of Python processes, and each would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo docs hunt mutants test test-kafka test-live test-long test-upstream test-programs lint bench bench-confluent bench-coordinator bench-live bench-quality bench-spark readme clean
+.PHONY: demo docs hunt mutants test test-kafka test-live test-long test-upstream test-programs lint bench bench-confluent bench-coordinator bench-dispatcher bench-live bench-quality bench-spark readme clean
 
 demo: $(VENV)/.all
 	$(BIN)/loadwise demo $(DEMO)
@@ -97,6 +97,13 @@ bench-spark: $(VENV)/.all
 # How fast confluent-kafka reads in a group of ours, beside its stock consumer: docs/confluent-kafka.md.
 bench-confluent: $(VENV)/.all
 	$(BIN)/python -m benchmarks.confluent $(CONFLUENT)
+
+# Producers with a dispatcher beside the clients' own partitioners: in virtual time, hot keys, and for real. --apache and
+# --java need a JDK and Maven.
+bench-dispatcher: $(VENV)/.all
+	$(BIN)/python -m benchmarks.dispatcher.virtual
+	$(BIN)/python -m benchmarks.dispatcher.hot_keys
+	$(BIN)/python -m benchmarks.dispatcher $(DISPATCHER)
 
 # How fast we are beside Java's assignors and the Python clients' own, e.g. BENCH="--sizes 1000,10000": docs/benchmarks.md.
 bench: $(VENV)/.all

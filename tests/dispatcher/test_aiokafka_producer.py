@@ -24,7 +24,10 @@ async def brokers_of(producer: AiokafkaProducer, topic: str, count: int) -> Coun
 
 
 async def test_records_without_a_key_fill_a_batch_before_the_next(cluster: ThreadedCoordinator, topic: str) -> None:
-    async with aiokafka_producer(bootstrap_servers=cluster.bootstrap_servers, linger_ms=500) as producer:
+    settled = Dispatcher(clock=lambda: 0.0)  # a slow machine ends no turn
+    async with aiokafka_producer(
+        dispatcher=settled, bootstrap_servers=cluster.bootstrap_servers, linger_ms=1000
+    ) as producer:
         futures = [await producer.send(topic, bytes(1000)) for _ in range(160)]
         found = Counter([(await future).partition for future in futures])
     assert len(found) > PARTITIONS / 2
