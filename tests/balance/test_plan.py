@@ -94,6 +94,18 @@ def test_many_partitions_move_hardly_more_than_what_is_above_the_limit(seed: int
     assert above <= plan(cluster).moved_bytes <= 1.05 * above
 
 
+@pytest.mark.parametrize("partitions", [12, 200])
+def test_partitions_may_have_different_numbers_of_replicas(partitions: int) -> None:
+    cluster = random_cluster(Random(2), brokers=5, partitions=partitions, replicas=3, racks=5)
+    mixed = [replace(each, replicas=each.replicas[: 1 + each.partition % 3]) for each in cluster.partitions]
+    cluster = Cluster(brokers=cluster.brokers, partitions=tuple(mixed))
+    planned = plan(cluster)
+    assert max(_busiest(planned.planned)) < max(_busiest(cluster))
+    assert racks_of_partitions(planned.planned) == [len(each.replicas) for each in mixed]
+    for broker, load in zip(planned.cluster.brokers, planned.after.tolist(), strict=True):
+        assert load == pytest.approx(loads(planned.planned)[broker.id])
+
+
 def test_leaders_change_before_replicas_move() -> None:
     cluster = _cluster(3, *(_partition(each, 1, 2, 3, size=1e9, bytes_in=1e6, bytes_out=1e6) for each in range(6)))
     planned = plan(cluster)

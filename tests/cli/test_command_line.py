@@ -36,7 +36,9 @@ def test_help(command: list[str], option: str) -> None:
         assert all(name in shown.stdout for name in COMMANDS)
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--version"], ["assign"], ["compare", "--scenario", "flights"]])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--version"], ["assign"], ["compare", "--scenario", "flights"], ["balance", "--help"]]
+)
 def test_numpy_is_all_that_these_need(words: list[str]) -> None:
     case = b'{"strategy": "weighted", "topics": {"t": {"partitions": 1}}, "members": [{"id": "a", "topics": ["t"]}]}'
     command = [sys.executable, "-c", WITHOUT.format(OPTIONAL), *words]
@@ -78,6 +80,8 @@ def test_a_screen_without_rich_names_the_extra(command: str) -> None:
         ("watch --interval never", "'never' is not a number of 0.1 or more"),
         ("loads t --since yesterday", "'yesterday' is not a time"),
         ("compare --loads none.csv --members 2", "loadwise compare: there is no file none.csv"),
+        ("balance --otu plan", "loadwise balance: there is no option --otu; did you mean --out?"),
+        ("balance none.json", "loadwise balance: there is no file none.json"),
         ("compare none.json", "loadwise compare: there is no file none.json"),
         ("replay none.jsonl", "loadwise replay: there is no file none.jsonl"),
         ("replay pyproject.toml", "loadwise replay: this is not a history of a group"),
