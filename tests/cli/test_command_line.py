@@ -80,7 +80,7 @@ def test_a_screen_without_rich_names_the_extra(command: str) -> None:
         ("watch --interval never", "'never' is not a number of 0.1 or more"),
         ("loads t --since yesterday", "'yesterday' is not a time"),
         ("compare --loads none.csv --members 2", "loadwise compare: there is no file none.csv"),
-        ("balance --capacites f", "loadwise balance: there is no option --capacites; did you mean --capacities?"),
+        ("balance --otu plan", "loadwise balance: there is no option --otu (did you mean '--out'?)"),
         ("balance none.json", "loadwise balance: there is no file none.json"),
         ("compare none.json", "loadwise compare: there is no file none.json"),
         ("replay none.jsonl", "loadwise replay: there is no file none.jsonl"),
