@@ -66,7 +66,9 @@ def test_what_is_missing_is_named(extra: str) -> None:
     assert done.stderr.splitlines()[-1].endswith(pip_install(extra))
 
 
-@pytest.mark.parametrize("module", ["loadwise", "loadwise.assignor.algorithms", "loadwise.cli", "loadwise.protocol"])
+@pytest.mark.parametrize(
+    "module", ["loadwise", "loadwise.assignor.algorithms", "loadwise.cli", "loadwise.dispatcher", "loadwise.protocol"]
+)
 def test_the_core_needs_no_extra(module: str) -> None:
     done = _import(module, OPTIONAL)
     assert done.returncode == 0, done.stderr

@@ -53,13 +53,13 @@ async def test_a_slowed_broker_gets_less_and_comes_back(cluster: ThreadedCoordin
     dispatcher = Dispatcher(clock=lambda: clock[0])
     async with aiokafka_producer(dispatcher=dispatcher, bootstrap_servers=cluster.bootstrap_servers) as producer:
 
-        async def lease() -> Counter[int]:
+        async def lease(count: int = 30) -> Counter[int]:
             clock[0] += 4.0
-            return await brokers_of(producer, topic, 30)
+            return await brokers_of(producer, topic, count)
 
         before = await lease()
-        fault = cluster.faults.delay("Produce", ms=30, broker=2, times=None)
-        await lease()
+        fault = cluster.faults.delay("Produce", ms=100, broker=2, times=None)
+        await lease(12)
         slowed = await lease()
         assert slowed[2] < before[2] / 3, (before, slowed)
         cluster.faults.remove(fault)

@@ -45,13 +45,13 @@ def test_a_slowed_broker_gets_less_and_comes_back(cluster: ThreadedCoordinator, 
     dispatcher = Dispatcher(clock=lambda: clock[0])
     with kafka_python_producer(dispatcher=dispatcher, bootstrap_servers=cluster.bootstrap_servers) as producer:
 
-        def lease() -> Counter[int]:
+        def lease(count: int = 30) -> Counter[int]:
             clock[0] += 4.0
-            return brokers_of([sent_alone(producer, topic) for _ in range(30)])
+            return brokers_of([sent_alone(producer, topic) for _ in range(count)])
 
         before = lease()
-        fault = cluster.faults.delay("Produce", ms=30, broker=2, times=None)
-        lease()
+        fault = cluster.faults.delay("Produce", ms=100, broker=2, times=None)
+        lease(12)
         slowed = lease()
         assert slowed[2] < before[2] / 3, (before, slowed)
         cluster.faults.remove(fault)
