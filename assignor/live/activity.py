@@ -27,7 +27,7 @@ class Activity:
     def __init__(self, slack_s: float, max_poll_s: float, tuning: ActivityTuning) -> None:
         self._still_ms = round(1000 * max(tuning.still_s, tuning.still_commits * slack_s))
         self._commit_ms = round(1000 * slack_s)
-        self._prompt_ms = tuning.prompt_ms
+        self._prompt_ms = round(1000 * tuning.still_s)
         self._at_most_ms = max_poll_s * 1000
         self._last_ms: dict[str, int] = {}
         self._read_ms = self._watched_ms = 0

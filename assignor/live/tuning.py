@@ -32,11 +32,9 @@ class ActivityTuning:
     never_a_backlog: float = 10.0
     """... and more than so few records, however slowly they come."""
     still_s: float = 5.0
-    """What has a backlog and has shown nothing for so long..."""
+    """What has a backlog and has shown nothing for so long (who joins in a shorter rebalance polls)..."""
     still_commits: float = 2.0
     """... and for the time of so many commits, stands still: a partition, or its member."""
-    prompt_ms: int = 5_000
-    """Who joins in a rebalance as short as this polls, though nothing may be seen of its work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
