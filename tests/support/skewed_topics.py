@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from confluent_kafka import Producer
@@ -14,20 +14,24 @@ from topics import WAIT_S, until
 
 PLACED = {"orders": [[1, 2]] * 6, "audit": [[1, 3], [1, 3], [2, 1]]}
 """Broker 1 leads nearly all of it, and broker 3 has little."""
+WIDE = {"wide": [[1, 2, 3]] * 3}
+"""Nothing of it can move, but its leaders can change."""
 RECORD_BYTES = 1000
 _VALUE = random.Random(1).randbytes(RECORD_BYTES)
 
 Described: TypeAlias = dict[tuple[str, int], tuple[list[int], int]]
 
 
-def make_skewed_topics(bootstrap_servers: str, prefix: str) -> None:
+def make_skewed_topics(
+    bootstrap_servers: str, prefix: str, placed_topics: Mapping[str, Sequence[Sequence[int]]] = PLACED
+) -> None:
     """Make the topics, and fill the partitions of each with more records the higher their number is."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
-    topics = [NewTopic(prefix + name, len(placed), replica_assignment=placed) for name, placed in PLACED.items()]
+    topics = [NewTopic(prefix + name, len(placed), replica_assignment=placed) for name, placed in placed_topics.items()]
     for made in admin.create_topics(topics).values():
         made.result(WAIT_S)
-    until(lambda: _described(admin, prefix).keys() >= _names(prefix), lambda: _described(admin, prefix))
-    for name, placed in PLACED.items():
+    until(lambda: _described(admin, prefix).keys() >= _names(prefix, placed_topics), lambda: _described(admin, prefix))
+    for name, placed in placed_topics.items():
         produce(bootstrap_servers, prefix + name, [20 + 10 * number for number in range(len(placed))])
 
 
@@ -46,7 +50,7 @@ def arrivals(bootstrap_servers: str, topic: str, records: Sequence[int]) -> Iter
     ended = threading.Event()
 
     def run() -> None:
-        while not ended.is_set():
+        while not ended.wait(0.2):  # less than the topics hold
             produce(bootstrap_servers, topic, records)
 
     thread = threading.Thread(target=run)
@@ -73,5 +77,5 @@ def _described(admin: AdminClient, prefix: str) -> Described:
     }
 
 
-def _names(prefix: str) -> set[tuple[str, int]]:
-    return {(prefix + name, number) for name, placed in PLACED.items() for number in range(len(placed))}
+def _names(prefix: str, placed_topics: Mapping[str, Sequence[Sequence[int]]]) -> set[tuple[str, int]]:
+    return {(prefix + name, number) for name, placed in placed_topics.items() for number in range(len(placed))}

@@ -10,7 +10,7 @@ import pytest
 from command_line import invoke
 from kafka_tools import Tools
 from missing import skipped_where_missing
-from skewed_topics import arrivals, described, make_skewed_topics
+from skewed_topics import PLACED, WIDE, arrivals, described, make_skewed_topics
 from three_kafkas import three_kafkas
 from topics import until
 
@@ -30,9 +30,9 @@ def servers(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def test_kafkas_tools_make_the_cluster_as_planned(servers: str, tools: Tools, tmp_path: Path) -> None:
-    make_skewed_topics(servers, "")
+    make_skewed_topics(servers, "", {**PLACED, **WIDE})
     asked = ["balance", "--bootstrap-servers", servers, "--interval", "2", "--json", "--out", str(tmp_path)]
-    with arrivals(servers, "orders", [5] * 6):
+    with arrivals(servers, "wide", [1] * 3):
         planned = invoke(asked)
     assert planned.exit_code == 0, planned.output
     told = json.loads(planned.stdout)
