@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from loadwise.nearest import did_you_mean
@@ -67,11 +67,8 @@ def check_names(factory: str, given: Iterable[str], known: Iterable[str]) -> Non
             raise TypeError(f"{factory}() has no argument {name!r}{did_you_mean(name, names)}")
 
 
-def check_effect(assignors: Sequence[str], **given: object) -> None:
-    """Raise `ValueError` for an argument that none of these assignors uses."""
+def check_effect(reason: str, **given: object) -> None:
+    """Raise `ValueError` for an argument that is given although it has no effect, with the reason."""
     for name, value in given.items():
         if value is not None:
-            raise ValueError(
-                f"{name} has no effect with assignor={', '.join(assignors)}, which counts partitions: leave it out, or"
-                " use weighted or cooperative-weighted"
-            )
+            raise ValueError(f"{name} has no effect with {reason}")

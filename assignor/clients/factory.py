@@ -92,9 +92,21 @@ def plan(
     participant = Participant(assignor, capacity=capacity, rack=config.get("client_rack"), load=source)
     lag = None
     if not participant.load_aware:
-        names = [strategy.name for strategy in participant.strategies]
-        check_effect(names, capacity=capacity, live=live or None)
-    elif source is None:
+        names = ", ".join(strategy.name for strategy in participant.strategies)
+        check_effect(
+            f"assignor={names}, which counts partitions: leave it out, or use weighted or cooperative-weighted",
+            capacity=capacity,
+            load=load,
+            live=live or None,
+            on_decision=on_decision,
+        )
+    elif load is not None:
+        check_effect(
+            "load=…, for which no rebalance is requested: leave out one of them",
+            live=live or None,
+            on_decision=on_decision,
+        )
+    if participant.load_aware and source is None:
         lag = client.lag(*topics, interval_s=lag_interval_s, **config)
         if load is None and tried.includes_installed:
             participant.lead_by(

@@ -113,7 +113,8 @@ def kafka_python_consumer(
     leader reads them every ``lag_interval_s`` with the client's own settings. It measures the members' capacities if no
     ``capacity`` is given, and requests a rebalance if that pays. ``live`` (`LiveSettings`) configures when; False:
     never. ``on_decision`` is called with each decision on the reading thread. ``load`` may also be a function of the
-    group's lag, which every member then reads. With the user's own load, no rebalance is requested.
+    group's lag, which every member then reads. With the user's own load, no rebalance is requested,
+    and ``live`` and ``on_decision`` are refused.
 
     A broker must answer within 9 seconds, or ``bootstrap_timeout_ms``; otherwise ``KafkaTimeoutError`` names the cause.
 

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaException
 
 import loadwise
-from loadwise import LiveSettings, Weighted, aiokafka_consumer, confluent_consumer, kafka_python_consumer
+from loadwise import FixedLoad, LiveSettings, Weighted, aiokafka_consumer, confluent_consumer, kafka_python_consumer
 from loadwise.assignor.clients import versions
 from loadwise.assignor.clients.aiokafka import consumer as aiokafka
 from loadwise.assignor.clients.kafka_python import consumer as kafka_python
@@ -133,12 +133,31 @@ def test_an_unknown_setting_of_librdkafka_is_refused_with_the_nearest_one(name, 
 
 
 @pytest.mark.parametrize("factory", FACTORIES)
-@pytest.mark.parametrize("useless", [{"capacity": 2.0}, {"live": True}, {"live": LiveSettings()}])
+@pytest.mark.parametrize(
+    "useless",
+    [
+        {"capacity": 2.0},
+        {"live": True},
+        {"live": LiveSettings()},
+        {"load": FixedLoad(load={"t": [1.0]})},
+        {"load": lambda lag: lag},
+        {"on_decision": print},
+    ],
+)
 def test_an_argument_that_the_assignor_does_not_use_is_refused(factory, useless):
     [name] = useless
     for assignor in ("range", "cooperative-sticky", ["range", "sticky"]):
         with pytest.raises(ValueError, match=f"{name} has no effect with assignor="):
             factory("t", group_id="g", assignor=assignor, **useless)
+
+
+@pytest.mark.parametrize("factory", FACTORIES)
+@pytest.mark.parametrize("useless", [{"live": True}, {"live": LiveSettings(dry_run=True)}, {"on_decision": print}])
+def test_an_argument_that_a_load_of_ones_own_makes_useless_is_refused(factory, useless):
+    [name] = useless
+    for load in (FixedLoad(load={"t": [1.0]}), lambda lag: lag):
+        with pytest.raises(ValueError, match=f"{name} has no effect with load="):
+            factory("t", group_id="g", load=load, **useless)
 
 
 async def test_a_list_with_one_assignor_that_uses_the_load_takes_all_arguments():
