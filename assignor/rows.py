@@ -159,7 +159,23 @@ def topic_loads(
     row = np.full(size, np.nan)
     if (given := load.get(topic)) is None:
         return row
-    values = np.array(given, np.float64)[:size]  # numpy reads None as NaN: unknown
+    values = loads_of(given, topic, what, size)
+    row[: len(values)] = values
+    return row
+
+
+def loads_of(given: Sequence[float | None] | Floats, topic: str, what: str = "load", most: int | None = None) -> Floats:
+    """float64[]: a topic's loads, up to ``most`` partitions, NaN where unknown; raises `BadGroupError` like `loads`."""
+    try:
+        values = np.array(given, np.float64)  # numpy reads None as NaN: unknown
+    except (TypeError, ValueError):
+        values = np.empty(())
+    if values.ndim != 1 or isinstance(given, str | bytes):
+        raise BadGroupError(
+            f"the {what} of {topic} is {given!r}; it must be a list with a number for each partition, or None where it"
+            " is unknown"
+        )
+    values = values[:most]
     impossible = np.flatnonzero((values < 0) | (values > LARGEST))
     if len(impossible):
         first = int(impossible[0])
@@ -167,8 +183,7 @@ def topic_loads(
             f"the {what} of {topic}-{first} is {values[first]}; it must be a finite number of 0 or more"
             f" (up to {LARGEST:g}), or None where it is unknown"
         )
-    row[: len(values)] = values
-    return row
+    return values
 
 
 def racks(

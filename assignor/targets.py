@@ -7,7 +7,7 @@ and no member of the group would get a partition.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from loadwise.assignor.algorithms.sticky import Sticky
 from loadwise.assignor.answer import checked
 from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.impute import presume
-from loadwise.assignor.load.source import LoadSnapshot, LoadSource
+from loadwise.assignor.load.source import LoadSnapshot, LoadSource, TopicLoads
 from loadwise.assignor.model import Assignment, Assignor, GroupSnapshot
 from loadwise.assignor.strategy import Strategy
 from loadwise.assignor.troubles import Troubles
@@ -76,7 +76,7 @@ class Targets:
                 if not np.isnan(load).all():
                     self._troubles.over(_NO_LOAD)
                     return replace(group, load=load, load_unit=seen.unit)
-                reason = "none of these partitions has been read yet"
+                reason = _without_load(seen.load, group.topics)
         except BadGroupError as error:
             reason = str(error)
         except Exception as error:  # noqa: BLE001 (a source may be anybody's, and the group waits for an answer)
@@ -98,3 +98,14 @@ def _unusable(seen: LoadSnapshot | None) -> str | None:
     if seen.stale:
         return f"the newest is {seen.age_s:.0f} s old, {seen.max_age_s:.0f} s at most"
     return None
+
+
+def _without_load(load: TopicLoads, topics: Sequence[str]) -> str:
+    if not load or any(topic in load for topic in topics):
+        return "none of these partitions has been read yet"
+    return f"the group reads {_few(topics)}, but the load source has only {_few(load)}"
+
+
+def _few(topics: Iterable[str]) -> str:
+    first, *others = sorted(topics)
+    return ", ".join([first, *others[:2]]) + (f" and {len(others) - 2} more" if len(others) > 2 else "")

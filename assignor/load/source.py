@@ -12,7 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.model import Floats
+from loadwise.assignor.rows import loads_of
 
 TopicLoads: TypeAlias = Mapping[str, Sequence[float | None] | Floats]
 """Topic to the load of each of its partitions: finite, 0 or more; None or NaN where unknown. A list may be short."""
@@ -54,12 +56,20 @@ class LoadSource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedLoad:
-    """Constant loads: known rates, a plan, a test."""
+    """Constant loads: known rates, a plan, a test. Raises `BadGroupError` that names the topic of an invalid one."""
 
     load: TopicLoads
     """Load of each partition by topic."""
     unit: str = "load"
     """The unit of the loads."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.load, Mapping):
+            raise BadGroupError(f"load is {self.load!r}; it must map topics to the loads of their partitions")
+        for topic, loads in self.load.items():
+            if not isinstance(topic, str):
+                raise BadGroupError(f"load has {topic!r}, which is no topic; it must map names of topics to loads")
+            loads_of(loads, topic)
 
     def snapshot(self, topics: Collection[str]) -> LoadSnapshot:  # noqa: ARG002 (the interface's)
         """Return the loads; they never expire."""

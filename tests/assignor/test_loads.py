@@ -79,6 +79,25 @@ def test_bad_weights_are_refused(weights: dict[str, float], message: str) -> Non
         MixedLoad(sources={"a": FixedLoad(load={})}, weights=weights)
 
 
+@pytest.mark.parametrize(
+    ("load", "message"),
+    [
+        ([1, 2], r"^load is \[1, 2\]; it must map topics"),
+        ({1: [1.0]}, "^load has 1, which is no topic"),
+        ({"clicks": 5}, "^the load of clicks is 5; it must be a list"),
+        ({"clicks": None}, "^the load of clicks is None; it must be a list"),
+        ({"clicks": "123"}, "^the load of clicks is '123'; it must be a list"),
+        ({"clicks": [[1], [2]]}, "^the load of clicks is .*; it must be a list"),
+        ({"a": [1], "clicks": ["a", 1, 1]}, r"^the load of clicks is \['a', 1, 1\]; it must be a list"),
+        ({"clicks": [None, -1]}, r"^the load of clicks-1 is -1\.0; it must be a finite number"),
+        ({"clicks": [math.inf]}, "^the load of clicks-0 is inf; it must be a finite number"),
+    ],
+)
+def test_a_fixed_load_names_the_topic_of_an_invalid_load(load: object, message: str) -> None:
+    with pytest.raises(BadGroupError, match=message):
+        FixedLoad(load=load)  # type: ignore[arg-type]
+
+
 def test_a_mixed_source_is_as_old_as_its_oldest_and_waits_for_all() -> None:
     now = 0.0
     lag = LagLoad(["t"], interval_s=1.0, clock=lambda: now)

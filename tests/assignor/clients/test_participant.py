@@ -138,7 +138,13 @@ def test_what_has_no_cooperative_form_is_refused():
     [
         (None, "there is no reading yet"),
         (LoadSnapshot(load={"t": [5, 1, 1, 1, 1, 1]}, unit="records", age_s=31.0, max_age_s=30.0), "31 s old"),
-        (LoadSnapshot(load={"other": [1]}, unit="records"), "none of these partitions"),
+        (LoadSnapshot(load={"t": [None]}, unit="records"), "none of these partitions"),
+        (LoadSnapshot(load={}, unit="records"), "none of these partitions"),
+        (
+            LoadSnapshot(load={topic: [1] for topic in "abcde"}, unit="records"),
+            "the group reads t, but the load source has only a, b, c and 2 more",
+        ),
+        (LoadSnapshot(load={"t": ["many"]}, unit="records"), "the load of t is ['many']; it must be a list"),
         (LoadSnapshot(load={"t": [-1]}, unit="records"), "the load of t-0 is -1.0"),
     ],
 )
@@ -277,7 +283,6 @@ class Broken:
 FAILING = {
     "a source raises": {"load": Raises()},
     "a source answers text": {"load": AnswersText()},
-    "a source answers loads of text": {"load": FixedLoad(load={"t": ["many"]})},
     "an algorithm raises": {"assignor": Raises()},
     "an algorithm is too large for the group": {"assignor": "optimal"},
     "a library is not installed": {"assignor": Raises(ImportError("No module named 'networkx'"))},
