@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 from command_line import invoke
+from packaging.requirements import Requirement
 
 import loadwise
-from loadwise.cli import COMMANDS
+from loadwise.cli import COMMANDS, demo, module_of, parser_of
+from loadwise.installation import pip_install
+
+ROOT = Path(__file__).resolve().parents[2]
 
 WITHOUT = "import sys; sys.modules.update(dict.fromkeys({!r})); from loadwise.cli import main; main()"
 OPTIONAL = ["rich", "kafka", "aiokafka", "confluent_kafka", "pyspark", "h11", "crc32c", "re2", "cramjam", "cattrs"]
@@ -52,8 +59,44 @@ def test_a_screen_without_rich_names_the_extra(command: str) -> None:
     program = [sys.executable, "-c", WITHOUT.format(["rich"]), *command.split()]
     ran = subprocess.run(program, capture_output=True, text=True, check=False)
     assert ran.returncode == 1
-    assert "needs rich, which is not installed: pip install" in ran.stderr
+    assert "needs rich, which is not installed; get it with: pip install" in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
+
+
+def test_the_demo_names_all_libraries_that_are_missing_at_once() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHOUT.format(["kafka", "confluent_kafka", "h11"]), "demo"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr == (
+        "loadwise demo: it needs kafka-python, confluent-kafka, h11, which are not installed;"
+        f" get them with: {pip_install('demo')}\n"
+    )
+
+
+def test_the_demo_looks_for_everything_that_its_extra_brings() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+    def brought(extra: str) -> set[str]:
+        required = [Requirement(text) for text in extras[extra]]
+        own = {each.name for each in required if each.name != "loadwise"}
+        return own.union(*(brought(part) for each in required for part in each.extras))
+
+    assert set(demo.LIBRARIES) == brought("demo")
+    modules = packages_distributions()
+    assert all(name in modules[module] for name, module in demo.LIBRARIES.items())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_example_in_the_help_is_a_call_that_its_command_accepts(command: str) -> None:
+    _, _, examples = module_of(command).EPILOG.rpartition("example")
+    calls = re.findall(r"\bloadwise (.+)$", examples, re.MULTILINE)
+    assert calls
+    for name, *arguments in map(shlex.split, calls):
+        parser_of(name).parse(arguments)
 
 
 @pytest.mark.parametrize(

