@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Never, Protocol, Self, TypeVar
 
 from loadwise.coordinator.clock import Clock
 from loadwise.coordinator.cluster.brokers import Brokers
@@ -75,7 +75,7 @@ class Embedded:
     def bootstrap_servers(self) -> str:
         """Return the addresses of all brokers. Raises `NotRunningError`."""
         if self._server is None:
-            raise NotRunningError("the coordinator has an address only while it runs: use `async with` first")
+            raise NotRunningError("the coordinator has an address only while it runs: use `with` or `async with` first")
         return ",".join(
             f"[{node.host}]:{node.port}" if ":" in node.host else f"{node.host}:{node.port}"
             for node in self.cluster.brokers.nodes
@@ -258,6 +258,15 @@ class Coordinator(ClusterControl):
         Raises `NotRunningError`.
         """
         return await asyncio.shield(self._embedded.server.failure)
+
+    if not TYPE_CHECKING:  # type checkers refuse the `with` themselves
+
+        def __enter__(self) -> Never:
+            """Refuse a ``with`` that lacks ``in_thread()``."""
+            raise TypeError("use `with Coordinator(...).in_thread()`, or `async with Coordinator(...)` in asyncio code")
+
+        def __exit__(self, *error: object) -> None:
+            """Python asks for this before it enters."""
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -92,7 +92,7 @@ def kafka_topic(kafka_coordinator: ThreadedCoordinator, request: pytest.FixtureR
 
 @pytest.fixture
 def kafka_topic_session(kafka_coordinator_session: ThreadedCoordinator, request: pytest.FixtureRequest) -> MakeTopic:
-    """Makes topics on `kafka_coordinator_session`, with names that no other test has."""
+    """Makes topics on `kafka_coordinator_session` for this test, with names that no other test has."""
     return _maker(kafka_coordinator_session, request)
 
 

@@ -64,6 +64,17 @@ def test_on_a_thread_it_leaves_no_thread_behind() -> None:
         coordinator.create_topic("late")
 
 
+def test_with_names_in_thread() -> None:
+    with pytest.raises(TypeError, match=r"use `with Coordinator\(...\).in_thread\(\)`"), Coordinator():  # type: ignore[attr-defined]
+        pass
+
+
+@pytest.mark.parametrize("coordinator", [Coordinator(), Coordinator().in_thread()])
+def test_before_it_runs_both_ways_to_start_it_are_named(coordinator: Coordinator | ThreadedCoordinator) -> None:
+    with pytest.raises(NotRunningError, match="use `with` or `async with` first"):
+        _ = coordinator.bootstrap_servers
+
+
 def test_an_address_that_is_taken_is_an_error_where_it_is_started(coordinator: ThreadedCoordinator) -> None:
     port = int(coordinator.bootstrap_servers.rpartition(":")[2])
     with pytest.raises(OSError, match="in use"):
