@@ -11,6 +11,7 @@ from random_clusters import loads, racks_of_partitions, random_cluster
 from loadwise.balance.cluster import Broker, Capacity, Cluster, Partition
 from loadwise.balance.errors import NoPlanError
 from loadwise.balance.plan import Plan, plan
+from loadwise.balance.table import notes
 
 
 def _partition(number: int, *replicas: int, size: float = 0, bytes_in: float = 0, bytes_out: float = 0) -> Partition:
@@ -176,6 +177,42 @@ def test_one_partition_that_is_too_much_for_any_broker_is_named() -> None:
     planned = plan(cluster)
     assert [broker.id for broker in planned.above(2)] == [1]
     assert [each.name for each, _ in planned.moved] == [f"t-{each}" for each in range(1, 9)]
+
+
+def test_only_the_broker_of_a_heavy_replica_is_above_the_limit() -> None:
+    heavy = _partition(0, 1, size=150, bytes_in=150, bytes_out=150)
+    others = (_partition(each, 2, size=15, bytes_in=15, bytes_out=15) for each in range(1, 11))
+    planned = plan(_cluster(3, heavy, *others))
+    after = loads(planned.planned)
+    assert after[1] == (150, 150, 150)
+    assert max(after[2] + after[3]) <= 110
+    subjects = [note.split(" at ")[0] for note in notes(planned)]
+    assert subjects == ["Broker 1 stays"] * 3
+
+
+def test_leaders_change_beside_a_heavy_leader() -> None:
+    heavy = _partition(0, 1, 2, 3, bytes_out=150)
+    planned = plan(_cluster(3, heavy, *(_partition(each, 2, 1, 3, bytes_out=1.5) for each in range(1, 101))))
+    assert planned.moved_bytes == 0
+    assert [load[1] <= 110 for load in loads(planned.planned).values()] == [False, True, True]
+
+
+def test_one_resource_out_of_reach_does_not_hold_up_the_others() -> None:
+    """Of 4 leaders on 3 brokers one broker has 2; the 8 replicas are evened out nonetheless."""
+    planned = plan(_cluster(3, *(_partition(each, 1, 2, size=1, bytes_out=1) for each in range(4))))
+    after = loads(planned.planned).values()
+    assert sorted(load[1] for load in after) == [1, 1, 2]
+    assert sorted(load[2] for load in after) == [2, 3, 3]
+
+
+def test_a_resource_that_gets_worse_for_another_is_told() -> None:
+    """Disk needs partitions on broker 1, beside the heavy one in bytes in."""
+    heavy = _partition(0, 1, bytes_in=100, size=0.5)
+    some = (_partition(each, 2, bytes_in=1, size=0.5) for each in range(1, 97))
+    rest = (_partition(each, 3 + each % 4, bytes_in=0.5, size=0.5) for each in range(97, 185))
+    told = list(notes(plan(_cluster(6, heavy, *some, *rest))))
+    assert "The busiest broker of bytes in goes from 2.50 to 2.6" in told[-1]
+    assert told[-1].endswith("to even out disk.")
 
 
 @pytest.mark.parametrize(

@@ -68,13 +68,27 @@ class Limits:
     @property
     def goal(self) -> Floats:
         """Brokers by resources: the target, or what is more and cannot be avoided."""
-        target = np.where(self.in_rack > self.target, (1.0 + TOLERANCE) * self.in_rack, self.target)
-        return np.maximum(target, self.heaviest)
+        return np.maximum(self._in_any_case, self.heaviest)
+
+    @property
+    def _in_any_case(self) -> Floats:
+        return np.where(self.in_rack > self.target, (1.0 + TOLERANCE) * self.in_rack, self.target)
+
+    @property
+    def stated(self) -> Bounds:
+        """The capacities alone."""
+        return Bounds(self.capacity / self.unit, None)
 
     def at(self, stretch: float) -> Bounds:
         """The goal, stretched, within capacities."""
         capacity = self.capacity / self.unit if np.isfinite(self.capacity).any() else None
         return Bounds(np.minimum(self.goal * stretch, self.capacity) / self.unit, capacity)
+
+    def closer(self, load: Floats, heaviest_on: Floats) -> Bounds:
+        """Limits that make room for a heavy replica on its own broker alone, within what these loads have reached."""
+        limit = np.maximum(self._in_any_case, np.minimum(heaviest_on, self.goal))
+        reached = np.minimum(self.goal * self.stretch(load), self.capacity)
+        return Bounds(np.minimum(limit, reached) / self.unit, reached / self.unit)
 
     def stretch(self, load: Floats) -> float:
         """How far the goal must be stretched for these loads of brokers: 1 if not at all."""

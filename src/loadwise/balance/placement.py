@@ -38,6 +38,10 @@ class Placement:
             self.load[there[1:]] += sign * self.follower[partition]
         self.replicas[partition] = replicas
 
+    def heaviest_on(self) -> Floats:
+        """The most that one replica loads each broker with, in bytes."""
+        return self._rows.heaviest_on(self.replicas)
+
     def excess(self, bounds: Bounds) -> float:
         """How much all brokers together carry above their bounds, in units."""
         return float(bounds.excess(self.load).sum())

@@ -13,7 +13,7 @@ from loadwise.balance.errors import NoPlanError
 from loadwise.balance.limits import Limits
 from loadwise.balance.placement import Placement
 from loadwise.balance.rows import NONE, RESOURCES, ClusterRows, Floats, Rows
-from loadwise.balance.stretch import placed_within
+from loadwise.balance.stretch import placed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +57,12 @@ class Plan:
         """The load of each broker after the plan: brokers by resources."""
         return _load(self.planned)
 
+    @cached_property
+    def heaviest_on(self) -> Floats:
+        """The most that one replica loads each broker with after the plan: brokers by resources."""
+        rows = ClusterRows.of(self.planned)
+        return rows.heaviest_on(rows.replicas)
+
     def above(self, resource: int) -> tuple[Broker, ...]:
         """The brokers that the plan leaves above the mean plus a tenth of a resource, given by its row."""
         most = self.limits.target[resource] + LEAST * self.limits.unit[resource]
@@ -71,7 +77,7 @@ def plan(cluster: Cluster) -> Plan:
     """Plan leader changes and moves that move few bytes. Raises `NoPlanError`."""
     rows = ClusterRows.of(cluster)
     limits = Limits.of(cluster, rows)
-    placement = placed_within(limits, Placement(rows, limits.unit))
+    placement = placed(limits, Placement(rows, limits.unit))
     _check_capacity(cluster, limits, placement)
     return Plan(cluster=cluster, planned=_placed(cluster, placement.replicas), limits=limits)
 

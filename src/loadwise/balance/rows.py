@@ -90,6 +90,15 @@ class ClusterRows:
             np.add.at(total, replicas[there, column], self.follower[there])
         return total
 
+    def heaviest_on(self, replicas: Rows) -> Floats:
+        """The most that one replica loads each broker with, brokers by resources."""
+        most = np.zeros_like(self.capacity)
+        np.maximum.at(most, replicas[:, 0], self.leader)
+        for column in range(1, replicas.shape[1]):
+            there = replicas[:, column] != NONE
+            np.maximum.at(most, replicas[there, column], self.follower[there])
+        return most
+
     def load_led_by(self, leaders: Rows) -> Floats:
         """The load of each broker now, while these brokers lead the partitions."""
         total = self.load(self.replicas)

@@ -23,10 +23,29 @@ _EASE = 1.01
 """What limits are stretched by beyond that: it spares many bytes."""
 
 
-def placed_within(limits: Limits, start: Placement) -> Placement:
+def placed(limits: Limits, start: Placement) -> Placement:
+    """The placement that is within the limits, or near them, and then as low as it can be on each broker."""
+    ways = all_ways(start)
+    found = placed_within(limits, start, ways)
+    load = found.load * limits.unit
+    closer = limits.closer(load, found.heaviest_on())
+    if found.excess(closer) <= LEAST:
+        return found
+    lower = _near(found, closer, ways)
+    if ways is not None:
+        lower = min(lower, _among_all(start, closer, ways), key=partial(_worth, bounds=closer))
+    stated = limits.stated
+    return min(found, lower, key=lambda each: (each.excess(stated), *_worth(each, bounds=closer)))
+
+
+def all_ways(start: Placement) -> AllWays | None:
+    """All ways to place each partition, if they are few enough to try."""
+    return AllWays(start) if 1 < len(start.before) <= _SOME and tried(start) <= _SOME_TRIED else None
+
+
+def placed_within(limits: Limits, start: Placement, ways: AllWays | None) -> Placement:
     """The placement that moves few bytes and is within the limits, if there is one."""
     partitions = len(start.before)
-    ways = AllWays(start) if 1 < partitions <= _SOME and tried(start) <= _SOME_TRIED else None
     within = limits.at(1.0)
     if ways is None:
         return _near(start, within, ways)

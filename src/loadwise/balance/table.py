@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from loadwise.balance.bounds import LEAST
+from loadwise.balance.cluster import Broker
 from loadwise.balance.plan import Plan
 from loadwise.balance.rows import RESOURCES
 
@@ -60,21 +62,40 @@ def summary(plan: Plan) -> str:
 
 
 def notes(plan: Plan) -> Iterator[str]:
-    """A sentence for each resource with brokers that stay above the mean plus a tenth."""
+    """A sentence for each resource and reason for which brokers stay above the mean plus a tenth."""
     for resource, name in enumerate(RESOURCES):
-        above = plan.above(resource)
-        if above:
-            mean, heaviest = plan.limits.unit[resource], plan.limits.heaviest[resource]
-            most = plan.after[:, resource].max() / mean
+        by_reason: dict[str, list[Broker]] = defaultdict(list)
+        for broker in plan.above(resource):
+            by_reason[_reason(plan, broker, resource)].append(broker)
+        row = {broker.id: index for index, broker in enumerate(plan.cluster.brokers)}
+        for reason, above in by_reason.items():
+            most = max(plan.after[row[each.id], resource] for each in above) / plan.limits.unit[resource]
             ids = ", ".join(str(broker.id) for broker in above)
             subject = f"Broker {ids} stays" if len(above) == 1 else f"Brokers {ids} stay"
-            if heaviest > plan.limits.target[resource]:
-                why = f"one replica alone is {heaviest / mean:.2f}; add partitions to its topic, or use more keys"
-            elif plan.limits.in_rack[:, resource].max() > plan.limits.target[resource]:
-                why = "racks have different numbers of brokers; add brokers to the smaller racks"
-            else:
-                why = "no better placement was found; add partitions to the large topics"
-            yield f"{subject} at up to {most:.2f} times the mean of {name}: {why}."
+            yield f"{subject} at up to {most:.2f} times the mean of {name}: {reason}."
+    yield from _rises(plan)
+
+
+def _rises(plan: Plan) -> Iterator[str]:
+    """A sentence for each resource whose busiest broker gets busier, above the mean plus a tenth."""
+    unit = plan.limits.unit
+    before, after = plan.before.max(axis=0) / unit, plan.after.max(axis=0) / unit
+    better = [name for name, was, is_now in zip(RESOURCES, before, after, strict=True) if is_now < was - LEAST]
+    for resource, name in enumerate(RESOURCES):
+        if after[resource] > before[resource] + LEAST and plan.above(resource):
+            rise = f"from {before[resource]:.2f} to {after[resource]:.2f} times the mean"
+            yield f"The busiest broker of {name} goes {rise}, to even out {' and '.join(better) or 'the cluster'}."
+
+
+def _reason(plan: Plan, broker: Broker, resource: int) -> str:
+    row, limits = plan.cluster.brokers.index(broker), plan.limits
+    heaviest = plan.heaviest_on[row, resource]
+    if heaviest > limits.target[resource]:
+        alone = heaviest / limits.unit[resource]
+        return f"one replica alone is {alone:.2f}; add partitions to its topic, or use more keys"
+    if limits.in_rack[row, resource] > limits.target[resource]:
+        return "racks have different numbers of brokers; add brokers to the smaller racks"
+    return "no better placement was found; add partitions to the large topics"
 
 
 def _counted(number: int, what: str) -> str:
