@@ -187,9 +187,9 @@ def _server(given: str) -> str:
 
 
 def _unknown(name: str) -> str:
-    near = nearest(name, KNOWN)
+    near = nearest(name.replace("_", "."), KNOWN)
     hint = f"; did you mean kafka.{near}?" if near else ""
-    return f"this source's client (librdkafka) has no counterpart of this setting of the Java client{hint}"
+    return f"this source's client (librdkafka) has no such setting{hint}"
 
 
 def _small_fetches(most: str) -> dict[str, str]:

@@ -133,9 +133,13 @@ def parse_either(given: Mapping[str, str]) -> SourceOptions:
         try:
             return parse(given, streaming=True)
         except OptionError as in_a_stream:
-            names = {name.lower() for name in given}
-            limits = (declared.MAX_OFFSETS, declared.MIN_OFFSETS, declared.MAX_DELAY)
-            raise (in_a_stream if any(each.name.lower() in names for each in limits) else in_a_batch) from None
+            raise (in_a_stream if _only_a_stream_has(given) else in_a_batch) from None
+
+
+def _only_a_stream_has(given: Mapping[str, str]) -> bool:
+    lower = {name.lower(): value.strip().lower() for name, value in given.items()}
+    limits = (declared.MAX_OFFSETS, declared.MIN_OFFSETS, declared.MAX_DELAY)
+    return lower.get(declared.MODE.name) == "member" or any(limit.name.lower() in lower for limit in limits)
 
 
 def _named(given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -8,7 +8,7 @@ from loadwise.assignor.model import TopicPartition
 from loadwise.spark_source.errors import OptionError, UnknownOptionError
 from loadwise.spark_source.options.bounds import EARLIEST, LATEST, AtTimestamp, Everywhere, Specific
 from loadwise.spark_source.options.membership import GroupMember
-from loadwise.spark_source.options.query import parse
+from loadwise.spark_source.options.query import parse, parse_either
 from loadwise.spark_source.options.topics import Assign, Subscribe, SubscribePattern
 from loadwise.spark_source.planning.query import ASSIGNORS, assignor_named
 
@@ -244,9 +244,19 @@ def test_no_text_shows_a_secret():
         assert "hunter2" not in str(refused.value)
 
 
-def test_a_misspelt_kafka_setting_is_refused_with_the_nearest():
-    with pytest.raises(UnknownOptionError, match=r"kafka.fetch.max.wait: .*; did you mean kafka.fetch.max.wait.ms\?$"):
-        parse({**MINIMAL, "kafka.fetch.max.wait": "10"})
+@pytest.mark.parametrize(
+    ("misspelt", "nearest"),
+    [("fetch.max.wait", "fetch.max.wait.ms"), ("max_poll", "max.poll.records"), ("group_id", "group.id")],
+)
+def test_a_misspelt_kafka_setting_is_refused_with_the_nearest(misspelt, nearest):
+    problem = rf"kafka.{misspelt}: .* has no such setting; did you mean kafka.{nearest}\?$"
+    with pytest.raises(UnknownOptionError, match=problem):
+        parse({**MINIMAL, f"kafka.{misspelt}": "10"})
+
+
+def test_a_member_without_a_group_is_refused_as_the_stream_that_it_can_only_be():
+    with pytest.raises(OptionError, match=r"member needs the group to join: set kafka[.]group[.]id"):
+        parse_either({**MINIMAL, "assignment.mode": " Member "})
 
 
 def test_the_reader():
