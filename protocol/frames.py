@@ -15,6 +15,8 @@ MAX_FRAME_BYTES = 100 * 1024 * 1024
 """The default for the largest accepted frame: Kafka's default of ``socket.request.max.bytes``."""
 
 _SIZE = Struct(">i")
+_TLS_HANDSHAKE = 0x1603
+"""The first bytes of a TLS connection: a record of the type handshake, and TLS's major version."""
 
 
 class FrameSplitter:
@@ -60,7 +62,8 @@ class FrameSplitter:
             raise FrameError(f"a frame announces a size of {size} bytes; sizes are not negative")
         limit = self._max_frame_bytes if max_bytes is None else min(max_bytes, self._max_frame_bytes)
         if size > limit:
-            raise FrameError(f"a frame announces {size:,} bytes; the limit is {limit:,}")
+            hint = " (a TLS client?)" if size >> 16 == _TLS_HANDSHAKE else ""
+            raise FrameError(f"a frame announces {size:,} bytes{hint}; the limit is {limit:,}")
         end = start + size
         if len(buffer) < end:
             self._keep_rest()

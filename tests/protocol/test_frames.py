@@ -37,7 +37,13 @@ def test_a_frame_that_has_not_come_whole_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "complaint"), [(-1, "-1"), (-(2**31), "negative"), (101, "101 bytes; the limit is 100")]
+    ("size", "complaint"),
+    [
+        (-1, "-1"),
+        (-(2**31), "negative"),
+        (101, "101 bytes; the limit is 100"),
+        (int.from_bytes(b"\x16\x03\x01\x02"), r"369,295,618 bytes \(a TLS client\?\); the limit is 100"),
+    ],
 )
 def test_a_bad_size_is_refused_before_its_bytes_come(size: int, complaint: str) -> None:
     splitter = FrameSplitter(max_frame_bytes=100)
