@@ -15,7 +15,7 @@ from aiokafka.errors import (
     UnsupportedSaslMechanismError,
 )
 
-from loadwise.assignor.clients.tls_refusals import tls_refusal
+from loadwise.assignor.clients.refused_connections import NO_TLS, ends_handshake, no_login, tls_refusal
 
 _OF_SASL = (AuthenticationFailedError, IllegalSaslStateError, SaslAuthenticationFailed, UnsupportedSaslMechanismError)
 
@@ -28,11 +28,16 @@ async def reason(client: Any) -> KafkaError:
     for host, port, _ in client.hosts:
         try:
             connection = await create_conn(host, port, **settings)
+        except IllegalSaslStateError:
+            return IllegalSaslStateError(no_login(f"{host}:{port}", settings["security_protocol"]))
         except _OF_SASL as error:
             return error
         except (OSError, KafkaError) as error:
             if (problem := tls_refusal(error)) is not None:
                 return AuthenticationFailedError(f"no TLS with {host}:{port}: {problem}; check ssl_context")
+            if settings["security_protocol"] in {"SSL", "SASL_SSL"} and ends_handshake(error):
+                failures.append(f"{host}:{port} ({NO_TLS})")
+                continue
             hint = "" if isinstance(error, OSError) else ": does it require TLS?"
             failures.append(f"{host}:{port} ({error.args[0] if hint else error}{hint})")
         else:

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from kafka.errors import KafkaTimeoutError
+from kafka.errors import IllegalSaslStateError, KafkaTimeoutError
 from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
 from loadwise.assignor.clients.kafka_python.refusals import REFUSALS, TlsRefusedError
-from loadwise.assignor.clients.tls_refusals import tls_refusal
+from loadwise.assignor.clients.refused_connections import NO_TLS, ends_handshake, no_login, tls_refusal
 
 BOOTSTRAP_TIMEOUT_MS = 9_000
 """How long a consumer looks for a broker when it is made, unless ``bootstrap_timeout_ms`` is given."""
@@ -51,8 +51,8 @@ class _Manager(KafkaConnectionManager):
 
     async def _connect(self, node: Any, conn: Any, *args: Any, **options: Any) -> None:
         refusals: list[Exception] = []
-        conn.close = partial(_close, conn.close, refusals)
         where = f"{node.host}:{node.port}"
+        conn.close = partial(self._close_connection, where, conn.close, refusals)
         conn.close_future.add_errback(partial(self._failed, where, conn))
         await super()._connect(node, conn, *args, **options)
         if (problem := tls_refusal(conn.init_future.exception)) is not None:
@@ -60,12 +60,23 @@ class _Manager(KafkaConnectionManager):
         if refusals and not self.bootstrapped:
             self._auth_failures[node.node_id] = refusals[0]
 
+    def _close_connection(
+        self, where: str, close: Callable[[Any], None], refusals: list[Exception], error: Exception | None = None
+    ) -> None:
+        if isinstance(error, IllegalSaslStateError):
+            refusals.append(IllegalSaslStateError(no_login(where, self.config["security_protocol"])))
+        elif isinstance(error, REFUSALS):
+            refusals.append(error)
+        close(error)
+
     def _failed(self, where: str, conn: Any, error: Exception) -> None:
         if self.bootstrapped:
             return
         reason = str(error.args[0] if error.args else error)
         if conn.init_future.succeeded():  # brokers do so with requests before the login
             reason = "it closes the connection after the first request: does it require a login by SASL?"
+        elif self.ssl_enabled and ends_handshake(error):
+            reason = NO_TLS
         elif not self.ssl_enabled and ("disconnected" in reason or "frame length" in reason):  # a TLS alert is no frame
             reason = f"{reason}: does it require TLS?"
         self._reasons[where] = reason
@@ -74,9 +85,3 @@ class _Manager(KafkaConnectionManager):
 def _data_before_end(receive: Callable[[], tuple[bytes, Any]]) -> tuple[bytes, Any]:
     data, error = receive()
     return data, None if data else error  # the next call finds the end again
-
-
-def _close(close: Callable[[Any], None], refusals: list[Exception], error: Exception | None = None) -> None:
-    if isinstance(error, REFUSALS):
-        refusals.append(error)
-    close(error)

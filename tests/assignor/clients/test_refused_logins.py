@@ -118,6 +118,35 @@ def test_missing_tls_is_named(
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
+def test_a_login_that_is_not_asked_for_is_named(client: Callable[[Access], None]) -> None:
+    with (
+        listening(protocol="PLAINTEXT") as address,
+        pytest.raises(Exception, match=rf"{address} asks for no login by SASL; use security_protocol=PLAINTEXT"),
+    ):
+        client(replace(LOGIN, address=address))
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
+def test_tls_that_the_broker_does_not_use_is_named(
+    client: Callable[..., None],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(logins, "BOOTSTRAP_TIMEOUT_MS", SHORT_MS)
+    authority = Certificates(tmp_path_factory.mktemp("certificates")).authority
+    with (
+        listening(protocol="PLAINTEXT") as address,
+        pytest.raises(Exception, match=rf"no Kafka answers at {address} \(.*: does its listener use TLS\?"),
+    ):
+        client(
+            Access(address=address, protocol="SSL", authority=authority),
+            **({"timeout_ms": SHORT_MS} if client is kafka_python else {}),
+        )
+    assert "(a TLS client?)" in caplog.text
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
 def test_a_broker_that_is_down_is_named(client: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logins, "BOOTSTRAP_TIMEOUT_MS", SHORT_MS)
     with listening() as address:
