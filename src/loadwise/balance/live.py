@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from loadwise.balance.cluster import Cluster
 from loadwise.balance.errors import ChangedClusterError, UnreadableClusterError
-from loadwise.balance.readings import Metadata, Offsets, cluster_of, sizes_of
+from loadwise.balance.readings import Metadata, Offsets, Sizes, cluster_of, sizes_of
 from loadwise.running_group.admin import GroupAdmin
 
 from kafka import TopicPartition  # isort: skip
@@ -38,20 +38,28 @@ def read_cluster(
             found = admin.list_partition_offsets(dict.fromkeys(leaders, spec)) if leaders else {}
             return {partition: at.offset for partition, at in found.items()}
 
-        earlier, began_s = offsets(OffsetSpec.LATEST), clock()
+        def sizes() -> Sizes:
+            return sizes_of(admin.describe_log_dirs(brokers=[broker.id for broker in metadata.brokers]))
+
+        earlier_beginning, earlier_end = offsets(OffsetSpec.EARLIEST), offsets(OffsetSpec.LATEST)
+        earlier_sizes, began_s = sizes(), clock()
         sleep(over_s)
-        end, elapsed_s = offsets(OffsetSpec.LATEST), clock() - began_s
+        end = offsets(OffsetSpec.LATEST)
+        later_sizes, elapsed_s = sizes(), clock() - began_s
         beginning = offsets(OffsetSpec.EARLIEST)
-        sizes = sizes_of(admin.describe_log_dirs(brokers=[broker.id for broker in metadata.brokers]))
         metadata.check_same(read_metadata(admin))
     except KafkaError as error:
         raise _unreadable(error) from error
     return cluster_of(
         metadata,
-        sizes,
+        earlier_sizes,
+        later_sizes,
         {
             (partition.topic, partition.partition): Offsets(
-                beginning=beginning[partition], earlier_end=earlier[partition], end=end[partition]
+                earlier_beginning=earlier_beginning[partition],
+                beginning=beginning[partition],
+                earlier_end=earlier_end[partition],
+                end=end[partition],
             )
             for partition in leaders
         },

@@ -12,6 +12,8 @@ from loadwise.balance.errors import ChangedClusterError, UnfitClusterError, Unre
 
 Name: TypeAlias = tuple[str, int]
 """A topic and the number of a partition."""
+Sizes: TypeAlias = Mapping[tuple[Name, int], int]
+"""The bytes of partitions by broker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +103,21 @@ def sizes_of(log_dirs: Iterable[Mapping[str, Any]]) -> dict[tuple[Name, int], in
 class Offsets:
     """What two readings of a partition's offsets show."""
 
+    earlier_beginning: int
     beginning: int
     earlier_end: int
     end: int
 
+    @property
+    def arrived(self) -> int:
+        """How many records came in between."""
+        return max(self.end - self.earlier_end, 0)
+
 
 def cluster_of(
     metadata: Metadata,
-    sizes: Mapping[tuple[Name, int], int],
+    earlier_sizes: Sizes,
+    sizes: Sizes,
     offsets: Mapping[Name, Offsets],
     *,
     elapsed_s: float,
@@ -116,10 +125,10 @@ def cluster_of(
 ) -> Cluster:
     """Make the cluster. Raises `UnfitClusterError` and `UnreadableClusterError`.
 
-    Bytes in are the records that arrived in ``elapsed_s``, each as large as the mean of its log. Bytes out are these,
-    each read ``reads`` times.
+    Bytes in are the records that arrived in ``elapsed_s``, at the size that the logs' growth shows. Bytes out are
+    these, each read ``reads`` times.
     """
-    record_bytes = _record_bytes(metadata, sizes, offsets)
+    record_bytes = _record_bytes(metadata, earlier_sizes, sizes, offsets)
     partitions = []
     for (topic, number), placed in metadata.placed.items():
         name = (topic, number)
@@ -129,8 +138,7 @@ def cluster_of(
                 " right to DESCRIBE the cluster, or run this again if the topic is new"
             )
         at = offsets.get(name)
-        arrived = 0 if at is None else max(at.end - at.earlier_end, 0)
-        bytes_in_per_s = arrived * record_bytes[name] / elapsed_s
+        bytes_in_per_s = (0 if at is None else at.arrived) * record_bytes[name] / elapsed_s
         partitions.append(
             Partition(
                 topic=topic,
@@ -146,19 +154,40 @@ def cluster_of(
 
 
 def _record_bytes(
-    metadata: Metadata, sizes: Mapping[tuple[Name, int], int], offsets: Mapping[Name, Offsets]
+    metadata: Metadata, earlier_sizes: Sizes, sizes: Sizes, offsets: Mapping[Name, Offsets]
 ) -> dict[Name, float]:
-    """The mean size of a record in each log; in a log that has none left, the mean of its topic."""
-    held = {
-        name: (sizes.get((name, metadata.placed[name].leader), 0), at.end - at.beginning)
-        for name, at in offsets.items()
-    }
-    of_topic: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for (topic, _), (size, records) in held.items():
-        of_topic[topic][0] += size
-        of_topic[topic][1] += records
-    means = {topic: size / records if records else 0.0 for topic, (size, records) in of_topic.items()}
-    return {
-        name: held[name][0] / held[name][1] if held.get(name, (0, 0))[1] else means.get(name[0], 0.0)
-        for name in metadata.placed
-    }
+    """The mean size of a record that arrives in each partition.
+
+    It is what the log grew by for each record, or if the log was cleaned meanwhile, the same of its topic. A log that
+    lost its oldest records or did not grow has the mean of its records, and one that has none left that of its topic.
+    The mean is not for compacted logs, whose offsets have gaps.
+    """
+    grown, held = {}, {}
+    for name, at in offsets.items():
+        on_leader = (name, metadata.placed[name].leader)
+        size = sizes.get(on_leader, 0)
+        held[name] = (size, at.end - at.beginning)
+        growth = size - earlier_sizes.get(on_leader, size)
+        if at.beginning == at.earlier_beginning and at.arrived and growth > 0:
+            grown[name] = (growth, at.arrived)
+    growth_of, mean_of = _of_topics(grown), _of_topics(held)
+
+    def of(name: Name) -> float:
+        if name in grown:
+            return grown[name][0] / grown[name][1]
+        at = offsets.get(name)
+        if at is not None and at.beginning == at.earlier_beginning and name[0] in growth_of:
+            return growth_of[name[0]]
+        size, records = held.get(name, (0, 0))
+        return size / records if records else mean_of.get(name[0], 0.0)
+
+    return {name: of(name) for name in metadata.placed}
+
+
+def _of_topics(bytes_and_records: Mapping[Name, tuple[int, int]]) -> dict[str, float]:
+    """The mean size of a record of each topic that has records."""
+    totals: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for (topic, _), (size, records) in bytes_and_records.items():
+        totals[topic][0] += size
+        totals[topic][1] += records
+    return {topic: size / records for topic, (size, records) in totals.items() if records}
