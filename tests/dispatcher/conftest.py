@@ -18,9 +18,10 @@ def cluster() -> Iterator[ThreadedCoordinator]:
 
 @pytest.fixture
 def topic(cluster: ThreadedCoordinator, request: pytest.FixtureRequest) -> Iterator[str]:
-    cluster.create_topic(request.node.name, PARTITIONS)
+    name = request.node.name.translate(str.maketrans("[]", "--"))
+    cluster.create_topic(name, PARTITIONS)
     for partition in range(PARTITIONS):
-        cluster.move_leader(request.node.name, partition, leader_of(partition))
-    yield request.node.name
+        cluster.move_leader(name, partition, leader_of(partition))
+    yield name
     cluster.faults.clear()
     cluster.clock.resume()

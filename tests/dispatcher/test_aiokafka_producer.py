@@ -6,9 +6,10 @@ import asyncio
 from collections import Counter
 
 import pytest
+from aiokafka.errors import KafkaError
 from aiokafka.partitioner import murmur2
 from topics import WAIT_S
-from uneven import PARTITIONS, leader_of
+from uneven import ERRORS, PARTITIONS, leader_of
 
 from loadwise import AiokafkaProducer, Dispatcher, aiokafka_producer
 from loadwise.coordinator import ThreadedCoordinator
@@ -93,6 +94,20 @@ async def test_a_silent_broker_gets_nothing_until_it_answers(cluster: ThreadedCo
                 clock[0] += 4.0
                 if (await brokers_of(producer, topic, 30))[3] >= 5:
                     break
+
+
+@pytest.mark.parametrize(("error", "silent"), ERRORS)
+async def test_an_error_counts_against_the_broker_only_if_it_is_its_own(
+    cluster: ThreadedCoordinator, topic: str, error: str, silent: set[int]
+) -> None:
+    cluster.faults.answer("Produce", error=error, topic=topic, times=None)
+    dispatcher = Dispatcher()
+    async with aiokafka_producer(
+        dispatcher=dispatcher, bootstrap_servers=cluster.bootstrap_servers, request_timeout_ms=500
+    ) as producer:
+        with pytest.raises(KafkaError):
+            await producer.send_and_wait(topic, b"v", partition=0)
+        assert dispatcher._acknowledgements.silent([1, 2, 3], 0.0) == silent
 
 
 async def test_another_partitioner_is_refused(cluster: ThreadedCoordinator) -> None:

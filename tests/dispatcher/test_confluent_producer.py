@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, Message
 from kafka.partitioner.default import murmur2
 from topics import until
-from uneven import PARTITIONS, leader_of
+from uneven import ERRORS, PARTITIONS, leader_of
 
 from loadwise import ConfluentProducer, Dispatcher, SpreadKeys, confluent_producer
 from loadwise.coordinator import ThreadedCoordinator
@@ -134,15 +134,30 @@ def test_the_callback_of_the_configuration_is_called_too(make: Callable[..., Con
     assert [len(everywhere.partitions), len(here.partitions)] == [1, 1]
 
 
-def test_a_record_that_fails_reaches_the_callback_and_counts_as_a_failure(
-    make: Callable[..., ConfluentProducer], cluster: ThreadedCoordinator, topic: str
+@pytest.mark.parametrize(("error", "silent"), ERRORS)
+def test_an_error_counts_against_the_broker_only_if_it_is_its_own(
+    make: Callable[..., ConfluentProducer], cluster: ThreadedCoordinator, topic: str, error: str, silent: set[int]
 ) -> None:
-    cluster.faults.answer("Produce", error="TOPIC_AUTHORIZATION_FAILED", topic=topic, times=None)
-    producer, deliveries = make(), Deliveries()
+    cluster.faults.answer("Produce", error=error, topic=topic, times=None)
+    producer, deliveries = make(retries=0), Deliveries()
     producer.produce(topic, b"v", on_delivery=deliveries, partition=0)
     producer.flush()
-    assert [error.name() for error in deliveries.errors] == ["TOPIC_AUTHORIZATION_FAILED"]
-    assert producer.dispatcher._acknowledgements.silent([1, 2, 3], 0.0) == {1}
+    assert [failed.name() for failed in deliveries.errors] == [error]
+    assert producer.dispatcher._acknowledgements.silent([1, 2, 3], 0.0) == silent
+
+
+def test_records_of_an_aborted_transaction_are_taken_back(
+    make: Callable[..., ConfluentProducer], cluster: ThreadedCoordinator, topic: str
+) -> None:
+    producer, deliveries = make(transactional_id=topic, linger_ms=10_000), Deliveries()
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce(topic, b"v", on_delivery=deliveries, partition=0)
+    producer.abort_transaction()
+    producer.flush()
+    assert [error.name() for error in deliveries.errors] == ["_PURGE_QUEUE"]
+    seen = producer.dispatcher._acknowledgements
+    assert (seen.silent([1, 2, 3], 0.0), seen.waiting(1)) == (set(), 0)
 
 
 @pytest.mark.parametrize("wrong", [{"partitioner": "random"}, {"delivery.report.only.error": True}])

@@ -147,6 +147,17 @@ def test_a_broker_that_fails_gets_one_record_a_lease() -> None:
     assert scene.batches(100, dict.fromkeys([1, 2, 3], 0.01))[2] > 10
 
 
+def test_a_topic_that_refuses_its_records_takes_no_broker_from_the_others() -> None:
+    scene = Scene()
+    found: Counter[int] = Counter()
+    for _ in range(90):
+        scene.clock.now_s += 0.5
+        scene.dispatcher.sent(1)
+        scene.dispatcher.refused(1)
+        found += scene.batches(1, dict.fromkeys([1, 2, 3], 0.01))
+    assert min(found.values()) > 20, found
+
+
 def test_a_turn_of_a_broker_that_stopped_answering_ends() -> None:
     scene = Scene()
     node = UNEVEN[scene.dispatcher.partition("t", size=1)]

@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.errors import KafkaTimeoutError
+from kafka.errors import KafkaError, KafkaTimeoutError
 from kafka.partitioner.default import murmur2
 from kafka_process import reserved_port
 from topics import until
-from uneven import PARTITIONS, leader_of
+from uneven import ERRORS, PARTITIONS, leader_of
 
 from loadwise import Dispatcher, kafka_python_producer
 from loadwise.coordinator import ThreadedCoordinator
@@ -93,6 +93,20 @@ def test_a_silent_broker_gets_nothing_until_it_answers(cluster: ThreadedCoordina
             return found[-1][3] >= 5
 
         until(is_back, lambda: found)
+
+
+@pytest.mark.parametrize(("error", "silent"), ERRORS)
+def test_an_error_counts_against_the_broker_only_if_it_is_its_own(
+    cluster: ThreadedCoordinator, topic: str, error: str, silent: set[int]
+) -> None:
+    cluster.faults.answer("Produce", error=error, topic=topic, times=None)
+    dispatcher = Dispatcher()
+    with kafka_python_producer(
+        dispatcher=dispatcher, bootstrap_servers=cluster.bootstrap_servers, retries=0, enable_idempotence=False
+    ) as producer:
+        with pytest.raises(KafkaError):
+            producer.send(topic, b"v", partition=0).get(timeout=60)
+        assert dispatcher._acknowledgements.silent([1, 2, 3], 0.0) == silent
 
 
 def test_nothing_is_lost_when_brokers_fail_by_turns(cluster: ThreadedCoordinator, topic: str) -> None:

@@ -5,3 +5,7 @@ PARTITIONS = 12
 
 def leader_of(partition: int) -> int:
     return 1 if partition < 6 else 2 if partition < 10 else 3
+
+
+ERRORS = [("TOPIC_AUTHORIZATION_FAILED", set()), ("INVALID_REQUIRED_ACKS", set()), ("KAFKA_STORAGE_ERROR", {1})]
+"""Errors of Produce for partition 0, and the brokers whose fault they are."""

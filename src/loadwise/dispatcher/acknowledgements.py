@@ -76,6 +76,13 @@ class Acknowledgements:
         seen.waiting = max(seen.waiting - 1, 0)
         seen.failed = True
 
+    def refused(self, node: int, now_s: float) -> None:
+        """The broker answered that it does not take a batch. That shows it alive, and not how fast it writes."""
+        seen = self._of(node)
+        seen.waiting = max(seen.waiting - 1, 0)
+        seen.heard_at_s = now_s
+        seen.failed = False
+
     def waiting(self, node: int) -> int:
         """Return the number of batches that the broker has not acknowledged yet."""
         seen = self._seen.get(node)

@@ -183,8 +183,13 @@ class Dispatcher:
         with self._lock:
             self._acknowledgements.acknowledged(node, took_s, size, self._clock())
 
+    def refused(self, node: int) -> None:
+        """The broker answered with an error of the topic or the records."""
+        with self._lock:
+            self._acknowledgements.refused(node, self._clock())
+
     def failed(self, node: int) -> None:
-        """A batch for this broker failed."""
+        """A batch failed because of the broker, or because it did not answer in time."""
         with self._lock:
             self._acknowledgements.failed(node)
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from loadwise.dispatcher.clients.cluster_metadata import leader_of, leaders_of, partition_count
+from loadwise.dispatcher.clients.errors import report_exception
 from loadwise.dispatcher.dispatcher import TURN_S, Dispatcher
 from loadwise.dispatcher.errors import BadDispatcherError
 from loadwise.dispatcher.table import NO_LEADER
@@ -79,7 +80,7 @@ class AiokafkaProducer(AIOKafkaProducer):
         return batch
 
     def _done(self, node: int, batch: Any, began_s: float, future: Any) -> None:
-        if future.cancelled() or future.exception() is not None:
-            self.dispatcher.failed(node)
+        if future.cancelled() or (error := future.exception()) is not None:
+            report_exception(self.dispatcher, node, None if future.cancelled() else error)
         else:
             self.dispatcher.acknowledged(node, time.monotonic() - began_s, batch._builder.size())

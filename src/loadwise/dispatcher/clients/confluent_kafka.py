@@ -12,19 +12,34 @@ from functools import partial
 from typing import Any
 
 from loadwise.dispatcher.background import Background
+from loadwise.dispatcher.clients.errors import report
 from loadwise.dispatcher.dispatcher import Dispatcher
 from loadwise.dispatcher.errors import BadDispatcherError
 from loadwise.dispatcher.table import NO_LEADER
 from loadwise.installation import pip_install
 
 try:
-    from confluent_kafka import Producer
+    from confluent_kafka import KafkaError, Producer
 except ImportError as error:
     raise ImportError(f"confluent-kafka is not installed: {pip_install('confluent-kafka')}") from error
 
 OnDelivery = Callable[[Any, Any], None]
 
 _METADATA_TIMEOUT_S = 10.0
+
+_TAKEN_BACK = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+"""The codes of records that ``abort_transaction`` and ``purge`` drop."""
+_NETWORK = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._RESOLVE,
+        KafkaError._TIMED_OUT,
+        KafkaError._TIMED_OUT_QUEUE,
+        KafkaError._MSG_TIMED_OUT,
+    }
+)
+"""The codes of a broker that does not answer."""
 
 
 def confluent_producer(config: Mapping[str, Any], *, dispatcher: Dispatcher | None = None) -> ConfluentProducer:
@@ -122,7 +137,8 @@ class _Batch:
         self._dispatcher = dispatcher
         self._node = node
         self._size = 0
-        self._failed = False
+        self._took_s: float | None = None
+        self._error: KafkaError | None = None
         self._lock = threading.Lock()
 
     def count(self, size: int) -> None:
@@ -130,7 +146,7 @@ class _Batch:
         with self._lock:
             if not self.waiting:
                 self._dispatcher.sent(self._node)
-                self._size, self._failed = 0, False
+                self._size, self._took_s, self._error = 0, None, None
             self.waiting += 1
             self._size += size
 
@@ -146,14 +162,17 @@ class _Batch:
         """librdkafka: a record was delivered, or failed."""
         with self._lock:
             self.waiting -= 1
-            if error is not None:
-                self._failed = True
+            if error is None:
+                self._took_s = message.latency()
+            elif error.code() not in _TAKEN_BACK:
+                self._error = error
             if self.waiting:
                 return
-            if self._failed:
-                self._dispatcher.failed(self._node)
+            if self._error is None:
+                self._dispatcher.acknowledged(self._node, self._took_s, self._size)
             else:
-                self._dispatcher.acknowledged(self._node, message.latency(), self._size)
+                code = self._error.code()
+                report(self._dispatcher, self._node, None if code < -1 else code, network=code in _NETWORK)
 
     def delivered_to(self, told: OnDelivery, error: Any, message: Any) -> None:
         """librdkafka: the same, with the user's callback."""

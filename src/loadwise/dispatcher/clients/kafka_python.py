@@ -9,6 +9,7 @@ from typing import Any
 from loadwise.assignor.clients.arguments import check_names
 from loadwise.assignor.clients.kafka_python.version import TRIED
 from loadwise.dispatcher.clients.cluster_metadata import leader_of, leaders_of, partition_count
+from loadwise.dispatcher.clients.errors import report_exception
 from loadwise.dispatcher.dispatcher import TURN_S, Dispatcher
 from loadwise.dispatcher.table import NO_LEADER
 from loadwise.installation import pip_install
@@ -111,7 +112,8 @@ class _Batches(IncompleteProducerBatches):
         if node is None:
             return
         if batch.final_state == FinalState.FAILED:
-            self._dispatcher.failed(node)
+            _, _, exception_of_record = batch.produce_future.value
+            report_exception(self._dispatcher, node, exception_of_record(0))
         else:  # a batch that was split or aborted has no state of a broker's making
             took_s = time.monotonic() - batch.created if batch.final_state == FinalState.SUCCEEDED else None
             self._dispatcher.acknowledged(node, took_s, batch.records.size_in_bytes())

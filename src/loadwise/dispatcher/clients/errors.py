@@ -1,0 +1,40 @@
+"""Whose fault an error of a produced batch is: the broker's or network's, the topic's or record's, or neither."""
+
+from __future__ import annotations
+
+from loadwise.dispatcher.dispatcher import Dispatcher
+
+_BROKER_CODES = frozenset(
+    {
+        -1,  # UNKNOWN_SERVER_ERROR
+        5,  # LEADER_NOT_AVAILABLE
+        6,  # NOT_LEADER_OR_FOLLOWER
+        7,  # REQUEST_TIMED_OUT
+        8,  # BROKER_NOT_AVAILABLE
+        9,  # REPLICA_NOT_AVAILABLE
+        13,  # NETWORK_EXCEPTION
+        56,  # KAFKA_STORAGE_ERROR
+        74,  # FENCED_LEADER_EPOCH
+        75,  # UNKNOWN_LEADER_EPOCH
+    }
+)
+_NETWORK_ERRORS = frozenset({"KafkaTimeoutError", "KafkaConnectionError", "NodeNotReadyError"})
+"""Errors of kafka-python and aiokafka without a code of Kafka's protocol."""
+
+
+def report(dispatcher: Dispatcher, node: int, code: int | None, *, network: bool) -> None:
+    """Report a failed batch by its code in Kafka's protocol, None for an error of the client.
+
+    A topic that refuses its records must not take a healthy broker away from the others.
+    """
+    if network or code in _BROKER_CODES:
+        dispatcher.failed(node)
+    elif code is None:
+        dispatcher.acknowledged(node, None, 0)
+    else:
+        dispatcher.refused(node)
+
+
+def report_exception(dispatcher: Dispatcher, node: int, error: BaseException | None) -> None:
+    """Report an error of kafka-python or aiokafka; None if the batch was cancelled."""
+    report(dispatcher, node, getattr(error, "errno", None), network=type(error).__name__ in _NETWORK_ERRORS)
