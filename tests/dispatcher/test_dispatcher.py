@@ -267,6 +267,30 @@ def test_the_loads_of_partitions_count_for_their_leaders(caplog: pytest.LogCaptu
     ]
 
 
+@pytest.mark.parametrize("error", [RuntimeError("down"), OverflowError("too large")])
+def test_a_load_source_that_raises_is_logged_and_stops_no_record(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken:
+        def snapshot(self, _: object) -> None:
+            raise error
+
+    scene = Scene(metrics={"lag": Broken()}, weights={"latency": 0, "in_flight": 0})
+    assert scene.batches(90, dict.fromkeys([1, 2, 3], 0.01)) == {1: 60, 2: 20, 3: 10}
+    assert ["metric 'lag' failed" in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_a_metric_of_unknown_brokers_only_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene(metrics={"cpu": {98: 5, 99: 1}, "disk": {"1": 400, "2": 200, "3": 200}})
+    for _ in range(3):
+        scene.batches(10)
+        scene.clock.now_s += 4
+    assert [record.getMessage() for record in caplog.records] == [
+        "metric 'cpu' has loads of brokers [98, 99] and of none of those that lead partitions, [1, 2, 3]: "
+        "give loads by node id"
+    ]
+
+
 def test_a_topic_that_lost_its_leaders_keeps_its_table() -> None:
     scene = Scene(metrics={"cpu": {1: 1, 2: 1, 3: 100}}, weights={"latency": 0, "in_flight": 0})
     before = scene.batches(100, dict.fromkeys([1, 2, 3], 0.01))
@@ -298,6 +322,12 @@ def test_an_unknown_topic_has_no_partition() -> None:
         ({"metrics": {"cpu": 5}}, "'cpu' is 5"),
         ({"metrics": {"cpu": {1: "much"}}}, "map node ids to numbers"),
         ({"weights": {"latency": "2"}}, "'latency' is '2'"),
+        ({"lease_s": "4"}, "lease_s is '4'"),
+        ({"weights": ["latency"]}, "weights is"),
+        ({"metrics": [1]}, "metrics is"),
+        ({"metrics": {"cpu": [1]}}, "'cpu' is"),
+        ({"metrics": {"cpu": {1: 10**400}}}, "map node ids to numbers"),
+        ({"spread": ["clicks"]}, "spread is"),
         ({"spread": {"clicks": 3}}, "spread has 3 for topic clicks; it must be a SpreadKeys"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import numpy as np
@@ -89,7 +90,17 @@ def test_a_key_that_cooled_down_has_few_candidates_again(monkeypatch: pytest.Mon
     assert len({spreader.partition(b"hot", 1) for _ in range(30)}) < 9
 
 
-@pytest.mark.parametrize("wrong", [{"choices": 0}, {"tracked_keys": 0}])
-def test_a_wrong_number_is_refused(wrong: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"choices": 0},
+        {"choices": "2"},
+        {"choices": 1.5},
+        {"choices": math.nan},
+        {"tracked_keys": 0},
+        {"tracked_keys": None},
+    ],
+)
+def test_a_wrong_number_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(BadDispatcherError, match=next(iter(wrong))):
         SpreadKeys(**wrong)

@@ -6,7 +6,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -93,6 +93,9 @@ class Dispatcher:
         spread: Mapping[str, SpreadKeys] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        for name, given in (("metrics", metrics), ("weights", weights), ("spread", spread)):
+            if given is not None and not isinstance(given, Mapping):
+                raise BadDispatcherError(f"{name} is {given!r}; it must be a mapping of names")
         self._metrics = {name: _read_by(name, metric) for name, metric in (metrics or {}).items()}
         self._weights = dict(weights or {})
         if own := {LATENCY, IN_FLIGHT} & self._metrics.keys():
@@ -100,8 +103,9 @@ class Dispatcher:
                 f"{sorted(own)} are measured by the dispatcher itself; give your metric another name"
             )
         check_weights(self._weights, [LATENCY, IN_FLIGHT, *self._metrics])
-        if not 0 < lease_s < math.inf:
-            raise BadDispatcherError(f"lease_s is {lease_s}; it must be a finite number above 0")
+        seconds: object = lease_s
+        if not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+            raise BadDispatcherError(f"lease_s is {seconds!r}; it must be a finite number above 0")
         for topic, keys in (spread or {}).items():
             if not isinstance(keys, SpreadKeys):
                 raise BadDispatcherError(f"spread has {keys!r} for topic {topic}; it must be a SpreadKeys")
@@ -121,6 +125,7 @@ class Dispatcher:
         self._leaders: dict[str, Mapping[int, int]] = {}
         self._read_last: dict[str, Loads] = {}
         self._failing: set[str] = set()
+        self._of_unknown: set[str] = set()
 
     def follow(self, client: Client, *, batch_bytes: int = BATCH_BYTES, turn_s: float = TURN_S) -> None:
         """Serve this client, whose batches have this size. Raises `BadDispatcherError` if there is one already.
@@ -249,7 +254,7 @@ class Dispatcher:
         self._leaders[topic] = leaders
         nodes = set(leaders.values()) - {NO_LEADER}
         if nodes:
-            scores = weighted_scores(self._loads(now_s), self._weights, nodes)
+            scores = weighted_scores(self._loads(now_s, nodes), self._weights, nodes)
             slow = outliers(self._measured.latency_s, nodes) if self._weights.get(LATENCY, 1.0) else set()
             table = table_of(leaders, scores, slow=slow, last=None if entry is None else entry.table)
         elif entry is not None:
@@ -263,7 +268,7 @@ class Dispatcher:
         entry = self._topics[topic] = _Topic(table, now_s + self.lease_s, probes, blocks)
         return entry
 
-    def _loads(self, now_s: float) -> dict[str, Loads]:
+    def _loads(self, now_s: float, nodes: Set[int]) -> dict[str, Loads]:
         """Return the newest loads of all metrics that ever had any."""
         if now_s - self._measured_at_s >= self.lease_s:
             self._measured_at_s = now_s
@@ -273,7 +278,20 @@ class Dispatcher:
             loads = self._read(name, metric)
             if loads is not None:
                 self._read_last[name] = loads
+                if loads and nodes.isdisjoint(loads) and name not in self._of_unknown:
+                    self._warn_of_unknown(name, loads)
         return found | self._read_last
+
+    def _warn_of_unknown(self, name: str, loads: Loads) -> None:
+        known = {leader for leaders in self._leaders.values() for leader in leaders.values()} - {NO_LEADER}
+        if known.isdisjoint(loads):
+            self._of_unknown.add(name)
+            _log.warning(
+                "metric %r has loads of brokers %s and of none of those that lead partitions, %s: give loads by node id",
+                name,
+                sorted(loads),
+                sorted(known),
+            )
 
     def _read(self, name: str, metric: Loads | LoadSource | Background[Loads | None]) -> Loads | None:
         """Return the newest loads of a metric; None if there are none."""
@@ -282,7 +300,7 @@ class Dispatcher:
             return metric.newest
         try:
             loads = loads_of_leaders(metric, self._leaders) if isinstance(metric, LoadSource) else _numbers(metric)
-        except (TypeError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001 - the user's code; it must not fail a record
             if name not in self._failing:
                 _log.warning("metric %r failed; its last loads are used until it works: %s", name, error)
             self._failing.add(name)
@@ -301,7 +319,7 @@ def _read_by(name: str, metric: Metric) -> Loads | LoadSource | Background[Loads
         raise BadDispatcherError(f"metric {name!r} is {metric!r}; give loads by node id, a LoadSource or a function")
     try:
         _numbers(metric)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise BadDispatcherError(f"metric {name!r} is {metric!r}; it must map node ids to numbers") from error
     return metric
 

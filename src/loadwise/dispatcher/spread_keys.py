@@ -34,10 +34,10 @@ class SpreadKeys:
     """How many keys are counted to find the hottest. A key needs more than this part of all records to be found."""
 
     def __post_init__(self) -> None:
-        if self.choices < 1:
-            raise BadDispatcherError(f"choices is {self.choices}; a key needs at least 1 partition")
-        if self.tracked_keys < 1:
-            raise BadDispatcherError(f"tracked_keys is {self.tracked_keys}; it must be at least 1")
+        for name, given in (("choices", self.choices), ("tracked_keys", self.tracked_keys)):
+            whole: object = given
+            if not isinstance(whole, int) or whole < 1:
+                raise BadDispatcherError(f"{name} is {whole!r}; it must be a whole number of at least 1")
 
 
 class KeySpreader:
