@@ -113,3 +113,5 @@ async def test_an_error_counts_against_the_broker_only_if_it_is_its_own(
 async def test_another_partitioner_is_refused(cluster: ThreadedCoordinator) -> None:
     with pytest.raises(BadDispatcherError, match="partitioner"):
         aiokafka_producer(bootstrap_servers=cluster.bootstrap_servers, partitioner=lambda *_: 0)
+    with pytest.raises(BadDispatcherError, match="dispatcher is 'x'"):
+        aiokafka_producer(bootstrap_servers=cluster.bootstrap_servers, dispatcher="x")

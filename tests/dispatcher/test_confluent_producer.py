@@ -160,6 +160,11 @@ def test_records_of_an_aborted_transaction_are_taken_back(
     assert (seen.silent([1, 2, 3], 0.0), seen.waiting(1)) == (set(), 0)
 
 
+def test_what_is_no_dispatcher_is_refused() -> None:
+    with pytest.raises(BadDispatcherError, match="dispatcher is 'x'"):
+        confluent_producer({}, dispatcher="x")
+
+
 @pytest.mark.parametrize("wrong", [{"partitioner": "random"}, {"delivery.report.only.error": True}])
 def test_what_hinders_the_dispatcher_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(BadDispatcherError, match=next(iter(wrong))):

@@ -286,8 +286,7 @@ def test_a_metric_of_unknown_brokers_only_is_logged_once(caplog: pytest.LogCaptu
         scene.batches(10)
         scene.clock.now_s += 4
     assert [record.getMessage() for record in caplog.records] == [
-        "metric 'cpu' has loads of brokers [98, 99] and of none of those that lead partitions, [1, 2, 3]: "
-        "give loads by node id"
+        "metric 'cpu' has loads of brokers [98, 99], of none that leads partitions ([1, 2, 3]): give loads by node id"
     ]
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.errors import KafkaError, KafkaTimeoutError
+from kafka.errors import KafkaConfigurationError, KafkaError, KafkaTimeoutError
 from kafka.partitioner.default import murmur2
 from kafka_process import reserved_port
 from topics import until
@@ -143,6 +143,22 @@ def test_a_dispatcher_serves_one_producer(cluster: ThreadedCoordinator) -> None:
         pytest.raises(BadDispatcherError, match="another producer"),
     ):
         kafka_python_producer(dispatcher=dispatcher, bootstrap_servers=cluster.bootstrap_servers)
+
+
+def test_a_dispatcher_of_a_producer_that_could_not_be_made_is_free(cluster: ThreadedCoordinator, topic: str) -> None:
+    dispatcher = Dispatcher()
+    with pytest.raises(KafkaConfigurationError):
+        kafka_python_producer(
+            dispatcher=dispatcher, bootstrap_servers=cluster.bootstrap_servers, delivery_timeout_ms=1, linger_ms=2
+        )
+    with kafka_python_producer(dispatcher=dispatcher, bootstrap_servers=cluster.bootstrap_servers) as producer:
+        assert producer.send(topic, b"v").get(timeout=60).topic == topic
+
+
+@pytest.mark.parametrize("wrong", ["partitioner", "dispatcher"])
+def test_a_partitioner_and_what_is_no_dispatcher_are_refused(wrong: str) -> None:
+    with pytest.raises(BadDispatcherError, match=wrong):
+        kafka_python_producer(**{wrong: "x"})
 
 
 def test_a_broker_that_is_down_and_a_misspelt_argument_are_named() -> None:

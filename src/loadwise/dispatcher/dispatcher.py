@@ -31,6 +31,8 @@ BATCH_BYTES = 16_384
 TURN_S = 1.0
 """How long a batch is filled at most, if the client's linger time is not longer."""
 
+_IN_USE = "this dispatcher serves another producer; make a Dispatcher for each"
+
 _RECORD_BYTES = 16
 """What a record takes in a batch besides key and value, roughly."""
 
@@ -133,7 +135,7 @@ class Dispatcher:
         A batch is filled for ``turn_s`` at most; a client that does not show when it was sent gives its linger time.
         """
         if self._client is not None and self._client is not client:
-            raise BadDispatcherError("this dispatcher serves another producer; make a Dispatcher for each")
+            raise BadDispatcherError(_IN_USE)
         self._client = client
         self._batch_bytes = max(batch_bytes, 1)
         self._turn_s = turn_s
@@ -287,7 +289,7 @@ class Dispatcher:
         if known.isdisjoint(loads):
             self._of_unknown.add(name)
             _log.warning(
-                "metric %r has loads of brokers %s and of none of those that lead partitions, %s: give loads by node id",
+                "metric %r has loads of brokers %s, of none that leads partitions (%s): give loads by node id",
                 name,
                 sorted(loads),
                 sorted(known),
@@ -307,6 +309,16 @@ class Dispatcher:
             return None
         self._failing.discard(name)
         return loads
+
+
+def free_dispatcher(given: Dispatcher | None) -> Dispatcher:
+    """Return the dispatcher, or a new one. Raises `BadDispatcherError` for another object and one in use."""
+    dispatcher: object = Dispatcher() if given is None else given
+    if not isinstance(dispatcher, Dispatcher):
+        raise BadDispatcherError(f"dispatcher is {dispatcher!r}; give a loadwise.Dispatcher, or leave it out")
+    if dispatcher._client is not None:
+        raise BadDispatcherError(_IN_USE)
+    return dispatcher
 
 
 def _read_by(name: str, metric: Metric) -> Loads | LoadSource | Background[Loads | None]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from loadwise.dispatcher.clients.cluster_metadata import leader_of, leaders_of, partition_count
 from loadwise.dispatcher.clients.errors import report_exception
-from loadwise.dispatcher.dispatcher import TURN_S, Dispatcher
+from loadwise.dispatcher.dispatcher import TURN_S, Dispatcher, free_dispatcher
 from loadwise.dispatcher.errors import BadDispatcherError
 from loadwise.dispatcher.table import NO_LEADER
 from loadwise.installation import pip_install
@@ -28,7 +28,7 @@ def aiokafka_producer(*, dispatcher: Dispatcher | None = None, **config: Any) ->
     """
     if "partitioner" in config:
         raise BadDispatcherError("the dispatcher is the partitioner; leave out partitioner=")
-    return AiokafkaProducer(dispatcher or Dispatcher(), **config)
+    return AiokafkaProducer(free_dispatcher(dispatcher), **config)
 
 
 class AiokafkaProducer(AIOKafkaProducer):

@@ -13,7 +13,7 @@ from typing import Any
 
 from loadwise.dispatcher.background import Background
 from loadwise.dispatcher.clients.errors import report
-from loadwise.dispatcher.dispatcher import Dispatcher
+from loadwise.dispatcher.dispatcher import Dispatcher, free_dispatcher
 from loadwise.dispatcher.errors import BadDispatcherError
 from loadwise.dispatcher.table import NO_LEADER
 from loadwise.installation import pip_install
@@ -48,7 +48,7 @@ def confluent_producer(config: Mapping[str, Any], *, dispatcher: Dispatcher | No
     ``config`` is that of `Producer` except ``partitioner``. Raises `BadDispatcherError` for another partitioner than
     ``murmur2_random``, for ``delivery.report.only.error``, and if the dispatcher serves another producer.
     """
-    return ConfluentProducer(dispatcher or Dispatcher(), config)
+    return ConfluentProducer(free_dispatcher(dispatcher), config)
 
 
 class ConfluentProducer(Producer):

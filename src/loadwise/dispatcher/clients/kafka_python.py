@@ -10,7 +10,8 @@ from loadwise.assignor.clients.arguments import check_names
 from loadwise.assignor.clients.kafka_python.version import TRIED
 from loadwise.dispatcher.clients.cluster_metadata import leader_of, leaders_of, partition_count
 from loadwise.dispatcher.clients.errors import report_exception
-from loadwise.dispatcher.dispatcher import TURN_S, Dispatcher
+from loadwise.dispatcher.dispatcher import TURN_S, Dispatcher, free_dispatcher
+from loadwise.dispatcher.errors import BadDispatcherError
 from loadwise.dispatcher.table import NO_LEADER
 from loadwise.installation import pip_install
 
@@ -26,16 +27,19 @@ except ImportError as error:
 def kafka_python_producer(*, dispatcher: Dispatcher | None = None, **config: Any) -> KafkaProducer:
     """Return a `kafka.KafkaProducer` that sends each batch to the broker with room for it.
 
-    ``config`` are the arguments of `KafkaProducer` except ``partitioner``. Raises `BadDispatcherError` if the
-    dispatcher serves another producer, `TypeError` for an unknown argument, and what `KafkaProducer` raises.
+    ``config`` are the arguments of `KafkaProducer` except ``partitioner``. Raises `BadDispatcherError` for a
+    partitioner, and if the dispatcher serves another producer; `TypeError` for an unknown argument; and what
+    `KafkaProducer` raises.
     """
+    if "partitioner" in config:
+        raise BadDispatcherError("the dispatcher is the partitioner; leave out partitioner=")
     check_names("kafka_python_producer", config, KafkaProducer.DEFAULT_CONFIG)
     if TRIED.includes_installed:
         from loadwise.assignor.clients.kafka_python import logins  # noqa: PLC0415 (other versions lack its base classes)
 
         config.setdefault("kafka_client", logins.client_that_tells)
         config.setdefault("bootstrap_timeout_ms", logins.BOOTSTRAP_TIMEOUT_MS)
-    partitioner = KafkaPythonPartitioner(dispatcher or Dispatcher())
+    partitioner = KafkaPythonPartitioner(free_dispatcher(dispatcher))
     producer = KafkaProducer(partitioner=partitioner, **config)
     partitioner.follow(producer)
     return producer
@@ -47,7 +51,6 @@ class KafkaPythonPartitioner(Partitioner):
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
         self._cluster: Any = None
-        dispatcher.follow(self)
 
     def follow(self, producer: KafkaProducer) -> None:
         """Watch the batches of this producer: their acknowledgements are what brokers are weighed by."""
