@@ -82,7 +82,7 @@ def capacities(
         most = float(per_unit.max(initial=0.0)) if falls_behind else 0.0
         # Whoever falls behind shows soon what it can do. Until then, members can do what the best of them has done.
         return Capacities(_bounded(unit * (most or 1.0)), known=most > 0, proven=proven, reliable=working)
-    median, covered = _median(per_unit[working], lower[working], upper[working])
+    median, covered = _median(per_unit[working], lower[working], upper[working], within=2.0**tuning.measured_within)
     bounds = per_unit[~proven]
     if len(bounds) and float(np.median(lower[~proven])) > covered:
         # Only slow members have shown their capacity. The others keep up with more, and so can do more than that.
@@ -97,19 +97,25 @@ def capacities(
     return Capacities(per_s, known=True, proven=proven, reliable=working & recent)
 
 
-def _median(per_s: Floats, least: Floats, most: Floats) -> tuple[float, float]:
+def _median(per_s: Floats, least: Floats, most: Floats, *, within: float) -> tuple[float, float]:
     """The capacity that most members may have, near the median, and the largest one that as many may have.
 
-    ``least`` and ``most`` are the bounds of what is known of each, float64[n] like ``per_s``.
+    ``least`` and ``most`` are the bounds of what is known of each, float64[n] like ``per_s``; these may be this many
+    times too small or too large: what a member has measured of itself has no bounds.
     """
-    middle = max(float(np.median(per_s)), _SMALLEST)
+    middle = float(np.median(per_s))
+    least, most = np.minimum(least, per_s / within), np.maximum(most, per_s * within)
     candidates = np.clip(np.concatenate([[middle], least, most]), float(np.median(least)), float(np.median(most)))
     # Rounding must not take a candidate out of the bounds that it was made of.
     wide = 1 + _ROUNDING
     starts, ends = np.sort(least / wide), np.sort(most * wide)
     members = np.searchsorted(starts, candidates, side="right") - np.searchsorted(ends, candidates, side="left")
     best = np.maximum(candidates[members == members.max()], _SMALLEST)
-    return float(best[np.argmin(np.abs(np.log(best / middle)))]), float(best.max())
+    nearest = float(best[np.argmin(np.abs(np.log(best / max(middle, _SMALLEST))))])
+    alike = (least / wide <= nearest) & (nearest <= most * wide)
+    if alike.any():  # what those have that may have it, and not the end of a bound
+        nearest = min(max(float(np.median(per_s[alike])), float(least[alike].max())), float(most[alike].min()))
+    return max(nearest, _SMALLEST), float(best.max())
 
 
 def _bounded(per_s: Floats) -> Floats:

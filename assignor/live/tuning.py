@@ -53,6 +53,8 @@ class CapacityTuning:
     """What members say that fell behind counts again so long after the last of them was seen to do so."""
     recalled: float = 0.9
     """How much of an estimate is kept that another leader has made; the rest is the median of the group."""
+    measured_within: float = 0.16
+    """What a member measures of itself is off by so many octaves, which is an eighth: two standard errors."""
     twins: float = 0.3
     """Members less than so many octaves from the median are as fast as it is: identical machines are identical."""
     furthest: float = 8.0

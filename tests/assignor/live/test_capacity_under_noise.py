@@ -48,6 +48,12 @@ def test_identical_machines_with_a_backlog_come_out_as_identical_however_they_co
     [False, False, True, False, True, False, False, False],
     0.6,
 )
+@example(
+    [(4.375, 0.0), (1.0, 0.0), (4.375, 0.0)],
+    [1.0, 1.09765625, *[1.0] * 6],
+    [False, True, *[False] * 6],
+    0.5,
+)
 def test_identical_machines_of_which_some_have_measured_themselves_come_out_as_identical(members, noise, told, used):
     """A standard error of a twentieth; some have a backlog, and others are used to some part of what they can do."""
     names = tuple(f"m{number}" for number in range(len(members)))
