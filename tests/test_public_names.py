@@ -26,9 +26,24 @@ def test_every_public_name_is_there(name: str) -> None:
 
 def test_type_checkers_see_the_names_that_are_loaded_lazily() -> None:
     [block] = [node for node in ast.parse((ROOT / "__init__.py").read_text()).body if isinstance(node, ast.If)]
-    seen = {alias.name: node.module for node in block.body for alias in node.names}
+    *imports, exported = block.body
+    seen = {alias.name: node.module for node in imports for alias in node.names}  # type: ignore[attr-defined]
     assert seen == loadwise._MODULES
-    assert sorted(seen) == sorted(set(loadwise.__all__) - {"__version__"})
+    names = set(ast.literal_eval(exported.value))  # type: ignore[attr-defined]
+    assert names == seen.keys() | {"__version__"} == set(loadwise.__all__)
+
+
+def test_importing_all_names_leaves_out_those_without_their_extra() -> None:
+    code = "import sys; sys.modules['aiokafka'] = None\nfrom loadwise import *\nprint(*sorted(globals()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    missing = set(loadwise.__all__) - set(done.stdout.split())
+    assert missing == {"AiokafkaConsumer", "AiokafkaProducer", "aiokafka_consumer", "aiokafka_producer"}
+
+
+def test_a_misspelt_name_gets_one_suggestion() -> None:
+    code = "import loadwise; loadwise.kafka_python_consmer"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.lower().count("did you mean") == 1
 
 
 def test_importing_loadwise_loads_none_of_its_parts() -> None:

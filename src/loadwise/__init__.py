@@ -41,43 +41,44 @@ if TYPE_CHECKING:
     from loadwise.dispatcher.metrics import LogDirGrowth, PromQL
     from loadwise.dispatcher.spread_keys import SpreadKeys
 
-__all__ = [
-    "AiokafkaConsumer",
-    "AiokafkaProducer",
-    "Balance",
-    "ConfluentAioConsumer",
-    "ConfluentConsumer",
-    "ConfluentProducer",
-    "Cooperative",
-    "Coordinator",
-    "Decision",
-    "Dispatcher",
-    "DrainLoad",
-    "FixedLoad",
-    "GroupCollector",
-    "HistoryLoad",
-    "KafkaContainer",
-    "KafkaPythonConsumer",
-    "LagLoad",
-    "LiveSettings",
-    "LoadSnapshot",
-    "LoadSource",
-    "LogDirGrowth",
-    "MixedLoad",
-    "Optimal",
-    "PromQL",
-    "RateLoad",
-    "SpreadKeys",
-    "Weighted",
-    "__version__",
-    "aiokafka_consumer",
-    "aiokafka_producer",
-    "confluent_aio_consumer",
-    "confluent_consumer",
-    "confluent_producer",
-    "kafka_python_consumer",
-    "kafka_python_producer",
-]
+    # At run time `__getattr__` makes it: the names whose extras are installed.
+    __all__ = [
+        "AiokafkaConsumer",
+        "AiokafkaProducer",
+        "Balance",
+        "ConfluentAioConsumer",
+        "ConfluentConsumer",
+        "ConfluentProducer",
+        "Cooperative",
+        "Coordinator",
+        "Decision",
+        "Dispatcher",
+        "DrainLoad",
+        "FixedLoad",
+        "GroupCollector",
+        "HistoryLoad",
+        "KafkaContainer",
+        "KafkaPythonConsumer",
+        "LagLoad",
+        "LiveSettings",
+        "LoadSnapshot",
+        "LoadSource",
+        "LogDirGrowth",
+        "MixedLoad",
+        "Optimal",
+        "PromQL",
+        "RateLoad",
+        "SpreadKeys",
+        "Weighted",
+        "__version__",
+        "aiokafka_consumer",
+        "aiokafka_producer",
+        "confluent_aio_consumer",
+        "confluent_consumer",
+        "confluent_producer",
+        "kafka_python_consumer",
+        "kafka_python_producer",
+    ]
 
 _PLACES = {
     "algorithms.optimal": ["Optimal"],
@@ -115,13 +116,25 @@ _MODULES |= {
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used (PEP 562)."""
+    if name == "__all__":
+        return ["__version__", *filter(_is_there, sorted(_MODULES))]
     if name not in _MODULES:
         from loadwise.nearest import did_you_mean  # noqa: PLC0415  (seldom needed)
 
-        near = did_you_mean(name, __all__)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{near}")
+        near = did_you_mean(name, _MODULES)
+        # With the name, and without the object, Python adds no second suggestion.
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{near}", name=name)
     value = globals()[name] = getattr(import_module(_MODULES[name]), name)
     return value
+
+
+def _is_there(name: str) -> bool:
+    """Return whether everything that a name needs is installed, for ``from loadwise import *``."""
+    try:
+        __getattr__(name)
+    except ImportError:
+        return False
+    return True
 
 
 def __dir__() -> list[str]:
