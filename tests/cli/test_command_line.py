@@ -91,6 +91,14 @@ def test_the_demo_looks_for_everything_that_its_extra_brings() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+def test_a_narrow_help_cuts_no_word(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = set(invoke([command, "--help"]).stdout.split())
+    for option in parser_of(command).options:
+        assert set((option.help or "").replace("%%", "%").split()) <= shown
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_each_example_in_the_help_is_a_call_that_its_command_accepts(command: str) -> None:
     _, _, examples = module_of(command).EPILOG.rpartition("example")
     calls = re.findall(r"\bloadwise (.+)$", examples, re.MULTILINE)

@@ -208,7 +208,7 @@ def add_options(parser: Parser) -> None:
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="a broker setting, such as group.consumer.session.timeout.ms=6000; may be given again, and wins over an"
+        help="a broker setting, such as log.retention.ms=60000; may be given again, and wins over an"
         " option for the same",
     )
     add(

@@ -65,6 +65,9 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
             paragraphs.append("\n".join(indent + _folded(line, width) for line in lines))
         return "\n\n".join(paragraphs)
 
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(" ".join(text.split()), width, break_long_words=False, break_on_hyphens=False)
+
     def _get_help_string(self, action: argparse.Action) -> str | None:
         says_nothing = action.default is None or action.default is False or action.default == []
         return action.help if says_nothing else super()._get_help_string(action)
