@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from loadwise.counted import counted
+
 
 class Rebalances:
     """What the rebalances of this member's group were for."""
@@ -42,5 +44,5 @@ class Rebalances:
             return "second_round", "second round of the same rebalance"
         came, went = len(members - self.members), len(self.members - members)
         if came or went:
-            return "members", f"rebalanced: {came} members came, {went} went"
+            return "members", f"rebalanced: {counted(came, 'member')} came, {went} went"
         return "other", "rebalanced: topics or subscriptions changed, or a member asked for it"

@@ -11,7 +11,7 @@ from random_clusters import loads, racks_of_partitions, random_cluster
 from loadwise.balance.cluster import Broker, Capacity, Cluster, Partition
 from loadwise.balance.errors import NoPlanError
 from loadwise.balance.plan import Plan, plan
-from loadwise.balance.table import notes
+from loadwise.balance.table import about, notes
 
 
 def _partition(number: int, *replicas: int, size: float = 0, bytes_in: float = 0, bytes_out: float = 0) -> Partition:
@@ -219,7 +219,7 @@ def test_a_resource_that_gets_worse_for_another_is_told() -> None:
     ("capacities", "culprit"),
     [
         ({1: Capacity(disk_bytes=9), 2: Capacity(disk_bytes=10)}, "capacities of disk hold 19 together, .* need 20"),
-        ({1: Capacity(disk_bytes=0)}, "partition t-0 has 2 replicas, and only 1 brokers"),
+        ({1: Capacity(disk_bytes=0)}, "partition t-0 has 2 replicas, and 1 broker with"),
         ({1: Capacity(disk_bytes=5), 2: Capacity(disk_bytes=15)}, "broker 1 within its capacity of disk: 10 of 5"),
     ],
 )
@@ -231,3 +231,7 @@ def test_capacities_that_cannot_hold_are_refused(capacities: dict[int, Capacity]
 
 def test_a_cluster_without_partitions_has_an_empty_plan() -> None:
     assert plan(_cluster(2)).reassigned == ()
+
+
+def test_what_one_broker_has_is_said_in_the_singular() -> None:
+    assert about(plan(_cluster(1, _partition(0, 1)))) == "1 broker, 1 partition, 1 replica."

@@ -10,6 +10,7 @@ from loadwise.balance.bounds import Bounds
 from loadwise.balance.cluster import Cluster
 from loadwise.balance.errors import NoPlanError
 from loadwise.balance.rows import RESOURCES, ClusterRows, Floats
+from loadwise.counted import counted
 
 TOLERANCE = 0.1
 """A broker is balanced up to the mean plus this part of it."""
@@ -44,8 +45,8 @@ class Limits:
         for partition in cluster.partitions:
             if len(partition.replicas) > usable:
                 raise NoPlanError(
-                    f"partition {partition.name} has {len(partition.replicas)} replicas, and only {usable} brokers have"
-                    " a capacity above 0; add brokers"
+                    f"partition {partition.name} has {len(partition.replicas)} replicas, and"
+                    f" {counted(usable, 'broker')} with a capacity above 0; add brokers"
                 )
         mean = np.array([_level(capacity[:, each], total[each]) for each in range(len(RESOURCES))])
         return cls(

@@ -9,6 +9,7 @@ from loadwise.balance.bounds import LEAST
 from loadwise.balance.cluster import Broker
 from loadwise.balance.plan import Plan
 from loadwise.balance.rows import RESOURCES
+from loadwise.counted import counted
 
 HEADS = ("broker", "rack", "leaders", *RESOURCES)
 MEANINGS = (
@@ -46,7 +47,8 @@ def rows(plan: Plan) -> Iterator[list[str]]:
 def about(plan: Plan) -> str:
     """What the cluster has, in one sentence."""
     replicas = sum(len(each.replicas) for each in plan.cluster.partitions)
-    return f"{len(plan.cluster.brokers)} brokers, {len(plan.cluster.partitions):,} partitions, {replicas:,} replicas."
+    brokers, partitions = len(plan.cluster.brokers), len(plan.cluster.partitions)
+    return f"{counted(brokers, 'broker')}, {counted(partitions, 'partition')}, {counted(replicas, 'replica')}."
 
 
 def summary(plan: Plan) -> str:
@@ -56,7 +58,7 @@ def summary(plan: Plan) -> str:
     total = sum(each.size_bytes * len(each.replicas) for each in plan.cluster.partitions)
     share = f", {plan.moved_bytes / total:.1%} of all" if total else ""
     return (
-        f"The plan changes {_counted(len(plan.elected), 'leader')} and moves {_counted(len(plan.moved), 'replica')}"
+        f"The plan changes {counted(len(plan.elected), 'leader')} and moves {counted(len(plan.moved), 'replica')}"
         f" ({amount(plan.moved_bytes)}{share})."
     )
 
@@ -96,7 +98,3 @@ def _reason(plan: Plan, broker: Broker, resource: int) -> str:
     if limits.in_rack[row, resource] > limits.target[resource]:
         return "racks have different numbers of brokers; add brokers to the smaller racks"
     return "no better placement was found; add partitions to the large topics"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

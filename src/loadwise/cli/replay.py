@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from loadwise.assignor.errors import BadHistoryError
 from loadwise.assignor.group_history import GroupHistory
 from loadwise.cli.text_files import read_text
+from loadwise.counted import counted
 
 if TYPE_CHECKING:
     import argparse
@@ -39,6 +40,6 @@ def run(options: argparse.Namespace) -> int:
     differences = list(history.differences())
     for then, now in differences:
         lines += [f"was: {then or 'no decision'}", f"now: {now or 'no decision'}"]
-    lines.append(f"{len(history.decisions)} decisions, {len(differences) or 'none'} of them another one now")
+    lines.append(f"{counted(len(history.decisions), 'decision')}, {len(differences) or 'none'} of them another one now")
     sys.stdout.write("\n".join(lines) + "\n")
     return 1 if differences else 0

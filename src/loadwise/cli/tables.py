@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from loadwise.cli.console import console
 from loadwise.compare.columns import COLUMNS, best
 from loadwise.compare.comparison import Comparison
+from loadwise.counted import counted
 from loadwise.installation import is_installed
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def show(comparison: Comparison) -> None:
     """Print what was compared, and the table."""
     group = comparison.group
     unit = f", loads in {group.load_unit}" if group.load_unit else ""
-    about = (f"{group.size:,} partitions, {len(group.members):,} members{unit}.", *comparison.notes)
+    about = (f"{counted(group.size, 'partition')}, {counted(len(group.members), 'member')}{unit}.", *comparison.notes)
     if not is_installed("rich"):
         sys.stdout.write("\n".join([comparison.about, *about, "", *plain(comparison), ""]))
         return

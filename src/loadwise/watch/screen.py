@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from loadwise.compare.comparison import Comparison
+from loadwise.counted import counted
 from loadwise.watch.columns import Column, columns
 from loadwise.watch.status import Condition, GroupStatus, MemberStatus
 from loadwise.watch.verdict import Verdict
@@ -35,7 +36,7 @@ def shown(status: GroupStatus, verdict: Verdict, comparison: Comparison | None, 
     """The whole screen in ``width`` characters. ``comparison`` has the assignors under the group's demand."""
     protocol = _chosen(status.protocol or "no assignor")
     head = Text.assemble((status.group_id, "bold"), "  ", protocol, f", {status.state}")
-    head.append(f"  {len(status.members):,} members, lag {status.lag:,}")
+    head.append(f"  {counted(len(status.members), 'member')}, lag {status.lag:,}")
     if status.window_s:
         head.append(f", {status.arrival_per_s:,.0f} records/s arrive, {status.processed_per_s:,.0f} are processed")
     parts: list[RenderableType] = [head, Text(verdict.text, "bold red" if verdict.is_alarming else "bold green")]

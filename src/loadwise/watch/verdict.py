@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
+from loadwise.counted import counted
 from loadwise.watch.status import Condition, GroupStatus, MemberStatus
 
 _READINGS = 3
@@ -73,10 +74,10 @@ def verdict(status: GroupStatus) -> Verdict:
         text = f"{falls}: {topic}-{number} alone gets more than its owner processes. Use more partitions or other keys."
         return Verdict(Kind.TOO_HOT, text)
     if spare:
-        text = f"{falls} while {_counted(len(spare), 'member')} had time left: the load is not shared well."
+        text = f"{falls} while {counted(len(spare), 'member')} had time left: the load is not shared well."
         return Verdict(Kind.UNEVEN, text)
     wanted = status.members_wanted
-    takes = f" It takes {_counted(wanted, 'member')} like these." if wanted and wanted > len(status.members) else ""
+    takes = f" It takes {counted(wanted, 'member')} like these." if wanted and wanted > len(status.members) else ""
     return Verdict(Kind.TOO_SMALL, f"{falls}, and no member has time left: the group as a whole is too small.{takes}")
 
 
@@ -85,8 +86,4 @@ def _gap(member: MemberStatus) -> float:
 
 
 def _falls(members: list[MemberStatus]) -> str:
-    return f"{_counted(len(members), 'member')} {'falls' if len(members) == 1 else 'fall'}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{counted(len(members), 'member')} {'falls' if len(members) == 1 else 'fall'}"
