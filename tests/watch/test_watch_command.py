@@ -61,6 +61,9 @@ def test_a_group_of_either_protocol(broker: str, protocol: str, monkeypatch: pyt
         monkeypatch.setenv("COLUMNS", "60")
         narrow = invoke(["watch", *where, "--readings", "1"])
         assert max(map(len, shown.stdout.splitlines())) > 60 >= max(map(len, narrow.stdout.splitlines()))
+        heads = next(line for line in narrow.stdout.splitlines() if line.startswith("member ")).split()
+        explained = invoke(["watch", "--help"]).stdout
+        assert all(f"  {head} " in explained or f"'{head}'" in explained for head in heads)
 
 
 def test_a_reading_that_fails_is_told_and_the_next_one_is_made() -> None:

@@ -21,7 +21,7 @@ from loadwise.compare.situation import Uncommitted
 from loadwise.installation import is_installed, pip_install
 from loadwise.running_group.command_config import client_settings
 from loadwise.running_group.errors import BadConnectionError, RunningGroupError, UnreadableGroupError
-from loadwise.watch.columns import COLUMNS
+from loadwise.watch.columns import COLUMNS, Column
 
 if TYPE_CHECKING:
     import argparse
@@ -35,13 +35,17 @@ if TYPE_CHECKING:
     from loadwise.watch.verdict import Verdict
 
 
+def _short(column: Column) -> str:
+    return f" ({column.short!r} on a narrow screen)" if column.short else ""
+
+
 DESCRIPTION = """Watch a group: which members fall behind, which have time left, and whether the whole group suffices.
 
 The group may have clients of any kind, and either protocol. It is only read. The utilisation of a member is known while
 it has a backlog, because only then it shows what it can process. If the group cannot be read for a while, because
 brokers or members restart, the watch says so and goes on."""
 EPILOG = f"""columns:
-{chr(10).join(f"  {each.name or '(bar)':11}  {each.meaning}" for each in COLUMNS)}
+{chr(10).join(f"  {each.name or '(bar)':11}  {each.meaning}{_short(each)}" for each in COLUMNS)}
 
 examples:
   loadwise watch --bootstrap-servers broker:9092 --group billing
