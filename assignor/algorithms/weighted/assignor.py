@@ -66,8 +66,11 @@ class Weighted:
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "trigger", "floor"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be a finite number of 0 or more")
+            value = getattr(self, name)
+            if not isinstance(value, int | float | np.number) or isinstance(value, bool):
+                raise TypeError(f"{name} is {value!r}; it must be a number")
+            if not 0 <= value < math.inf:
+                raise ValueError(f"{name} is {value}; it must be a finite number of 0 or more")
         if self.floor >= 1:
             raise ValueError(f"floor is {self.floor}; it must be below 1")
         if self.trigger < self.epsilon:

@@ -349,6 +349,8 @@ def test_the_second_round_keeps_the_target_of_the_first(seed: int) -> None:
 def test_bad_parameters_are_refused(parameters: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Weighted(**parameters)
+    with pytest.raises(TypeError, match=r"floor is '0\.5'; it must be a number"):
+        Weighted(floor="0.5")  # type: ignore[arg-type]
 
 
 @given(loads=st.lists(st.floats(0.01, 100), min_size=1, max_size=9), part=st.floats(0, 1.2))
