@@ -59,12 +59,12 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> None:
         raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(choices)}{did_you_mean(value, choices)}")
 
 
-def check_names(factory: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raise `TypeError` for the first argument that is not known, with the nearest that is."""
+def check_names(factory: str, given: Iterable[str], known: Iterable[str], hint: str = "") -> None:
+    """Raise `TypeError` for the first argument that is not known, with the nearest that is, or else the hint."""
     names = set(known)
     for name in given:
         if name not in names:
-            raise TypeError(f"{factory}() has no argument {name!r}{did_you_mean(name, names)}")
+            raise TypeError(f"{factory}() has no argument {name!r}{did_you_mean(name, names) or hint}")
 
 
 def check_effect(reason: str, **given: object) -> None:

@@ -64,6 +64,7 @@ CHOICES = {
 LEADERS_WITHIN_S, MOST_TOPICS_ASKED_FOR = 1.0, 10
 """How long to wait for the leaders of a topic, and of how many topics to ask for them before the first fetch."""
 
+_CONFIG = "a dict with librdkafka's names, such as {'group.id': 'billing'}; subscribe() takes the topics"
 _read, _consume = Consumer.poll, Consumer.consume
 
 
@@ -86,7 +87,9 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
     """A ``Consumer`` that reads the partitions of a `Membership`: see `confluent_consumer`."""
 
     def __init__(self, config: Mapping[str, Any], **options: Unpack[Options]) -> None:
-        check_names("confluent_consumer", options, Options.__annotations__)
+        if not isinstance(config, Mapping):
+            raise TypeError(f"config is {config!r}; it must be {_CONFIG}")
+        check_names("confluent_consumer", options, Options.__annotations__, f"; other settings are in {_CONFIG}")
         given = {**config.get("default.topic.config", {}), **config}
         given.pop("default.topic.config", None)
         config = {name: value for name, value in given.items() if value is not None}  # None: librdkafka's default

@@ -132,6 +132,13 @@ def test_an_unknown_setting_of_librdkafka_is_refused_with_the_nearest_one(name, 
         confluent_consumer({"group.id": "g", name: "1"})
 
 
+def test_a_setting_of_librdkafka_as_an_argument_is_refused_with_its_place():
+    with pytest.raises(TypeError, match=r"^config is 't'; it must be a dict .* such as \{'group.id': 'billing'\}"):
+        confluent_consumer("t", group_id="g")
+    with pytest.raises(TypeError, match=r"no argument 'group_id'; other settings are in a dict .*'group.id'"):
+        confluent_consumer({"group.id": "g"}, group_id="g")
+
+
 @pytest.mark.parametrize("factory", FACTORIES)
 @pytest.mark.parametrize(
     "useless",
