@@ -20,7 +20,7 @@ from loadwise.coordinator.errors import BadClusterError, NotRunningError
 from loadwise.coordinator.security.broker_configs import security_of
 from loadwise.coordinator.security.config_names import NAMES as SECURITY_CONFIGS
 from loadwise.coordinator.security.options import Security
-from loadwise.coordinator.settings import BrokerSettings, configured, is_known
+from loadwise.coordinator.settings import BrokerSettings, configured, is_known, nearest_setting
 from loadwise.coordinator.threaded import ThreadedCoordinator
 
 log = logging.getLogger("loadwise.coordinator")
@@ -256,7 +256,9 @@ class KafkaContainer:
             configs[name], written[name] = value, variable
             if not is_known(name):
                 # Only a warning, because Kafka's own container would also start with it.
-                log.warning("the variable %s has no effect: Kafka has no setting %s", variable, name)
+                near = nearest_setting(name)
+                hint = f"; did you mean {_variable(near)}?" if near else ""
+                log.warning("the variable %s has no effect: Kafka has no setting %s%s", variable, name, hint)
                 del configs[name]
         if self._security is None:
             security, configs = security_of(configs)
@@ -274,6 +276,11 @@ def _config_name(variable: str) -> str:
     """
     name = variable.removeprefix(_PREFIX).lower()
     return name.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
+
+
+def _variable(name: str) -> str:
+    """Return the variable of a config, the reverse of `_config_name`."""
+    return _PREFIX + name.replace("_", "__").replace("-", "___").replace(".", "_").upper()
 
 
 def _reachable_host() -> str:

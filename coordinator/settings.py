@@ -215,6 +215,11 @@ def is_known(name: str) -> bool:
     return plain in broker_configs() or plain in _others()
 
 
+def nearest_setting(name: str) -> str | None:
+    """Return the setting that a misspelt one was probably meant to be."""
+    return nearest(name, (*broker_configs(), *_others()))
+
+
 def has_effect(name: str) -> bool:
     """Return whether this broker config changes anything here."""
     return name in effective_settings() or name in _OF_TOPICS or name in bounds()
@@ -224,7 +229,7 @@ def _check(name: str, word: str, text: str) -> None:
     """Raise `BadSettingError` for a name that no Kafka broker accepts."""
     definition = broker_configs().get(LISTENER.sub("", name, count=1))
     if definition is None:
-        near = nearest(name, (*broker_configs(), *_others()))
+        near = nearest_setting(name)
         hint = f"; did you mean {near}?" if near else ""
         raise BadSettingError(f"Kafka has no setting {word}{hint}")
     problem = definition.refusal(text)

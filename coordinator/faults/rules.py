@@ -15,6 +15,7 @@ from typing import ClassVar, Final, TypeAlias, TypedDict, Unpack
 
 from loadwise.coordinator.cluster.brokers import FIRST_NODE_ID
 from loadwise.coordinator.errors import BadFaultError, NoSuchFaultError
+from loadwise.nearest import did_you_mean
 from loadwise.protocol.error_codes import ErrorCode
 
 ANY_API: Final = "*"
@@ -238,7 +239,8 @@ class Faults:
 
     def _add(self, api: str, action: Action, conditions: Conditions) -> Fault:
         if api != ANY_API and api not in self._apis:
-            raise BadFaultError(f"no API {api!r} is served; there are {', '.join(sorted(self._apis))}")
+            near = did_you_mean(api, self._apis)
+            raise BadFaultError(f"no API {api!r} is served{near}; there are {', '.join(sorted(self._apis))}")
         times, skip = conditions.get("times", 1), conditions.get("skip", 0)
         if (times is not None and not 1 <= times <= MAX_NUMBER) or not 0 <= skip <= MAX_NUMBER:
             most = f"up to {MAX_NUMBER:,}"
@@ -266,4 +268,5 @@ def _error_code(error: ErrorCode | str | int) -> ErrorCode:
     try:
         return ErrorCode[error] if isinstance(error, str) else ErrorCode(error)
     except (KeyError, ValueError):
-        raise BadFaultError(f"{error!r} is not the name or number of a Kafka error") from None
+        near = did_you_mean(error, ErrorCode.__members__) if isinstance(error, str) else ""
+        raise BadFaultError(f"{error!r} is not the name or number of a Kafka error{near}") from None

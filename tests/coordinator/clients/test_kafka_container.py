@@ -87,7 +87,7 @@ def test_no_client_is_told_a_password() -> None:
 def test_no_variable_is_passed_over_in_silence(caplog: pytest.LogCaptureFixture) -> None:
     """By the rule of Kafka's images; they start with what no Kafka knows, and so does this."""
     container = KafkaContainer(env={"KAFKA_LOG_RETENTION_MS": "70000", "KAFKA_COMPRESSION_TYPE": "lz4"})
-    container.with_envs(KAFKA_HEAP_OPTS="-Xmx1g", KAFKA_LOG_DIRS="/data", KAFKA_LOG_RETENTION="1", OTHER="1")
+    container.with_envs(KAFKA_HEAP_OPTS="-Xmx1g", KAFKA_LOG_DIRS="/data", KAFKA_NUM_PARTITION="1", OTHER="1")
     with caplog.at_level("WARNING", logger="loadwise.coordinator"), container as running:
         admin = AdminClient({"bootstrap.servers": running.get_bootstrap_server(), "log_level": 0})
         admin.create_topics([NewTopic("t", 1)])["t"].result(WAIT_S)
@@ -96,7 +96,8 @@ def test_no_variable_is_passed_over_in_silence(caplog: pytest.LogCaptureFixture)
     assert (found["retention.ms"].value, found["compression.type"].value) == ("70000", "lz4")
     told = [record.getMessage() for record in caplog.records]
     named = [variable for variable in container.env if any(variable in each for each in told)]
-    assert sorted(named) == ["KAFKA_HEAP_OPTS", "KAFKA_LOG_DIRS", "KAFKA_LOG_RETENTION", "OTHER"]
+    assert sorted(named) == ["KAFKA_HEAP_OPTS", "KAFKA_LOG_DIRS", "KAFKA_NUM_PARTITION", "OTHER"]
+    assert "no setting num.partition; did you mean KAFKA_NUM_PARTITIONS?" in caplog.text
 
 
 def test_a_variable_that_no_broker_of_kafkas_would_start_with_is_refused_by_its_name() -> None:
