@@ -6,6 +6,7 @@ Each action runs on the coordinator's event loop; ``run`` carries it there from 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Integral
 from typing import Protocol, TypeVar
 
 from loadwise.coordinator import leadership
@@ -262,8 +263,10 @@ class ClockControl:
     def step(self, ms: int) -> None:
         """Advance the clock, frozen or not; everything due within the step happens at its own time.
 
-        Raises ValueError for a negative step, and for one of more than `MAX_STEP_MS`.
+        Raises `TypeError` for anything else than a whole number, `ValueError` for less than 0 or over `MAX_STEP_MS`.
         """
+        if not isinstance(ms, Integral) or isinstance(ms, bool):
+            raise TypeError(f"a step of {ms!r}; it must be a whole number of milliseconds")
         if ms < 0:
             raise ValueError(f"a step of {ms} ms: the clock cannot go back")
         if ms > MAX_STEP_MS:

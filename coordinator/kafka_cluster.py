@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from numbers import Integral
 from typing import TypeAlias
 from uuid import UUID, uuid4
 
@@ -178,6 +179,8 @@ class Cluster:
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
         """Create a topic. Raises `BadTopicError` if it exists already or is not valid."""
+        if not isinstance(partitions, Integral) or isinstance(partitions, bool):
+            raise BadTopicError(f"the topic {name!r} has {partitions!r} partitions; it must be a whole number")
         refusal = self.topics.refusal(name, partitions)
         if refusal is not None:
             raise BadTopicError(refusal.message)

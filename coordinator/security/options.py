@@ -50,6 +50,10 @@ class Security:
             raise BadSecurityError(f"there is no protocol {self.protocol!r}; use one of {', '.join(_PROTOCOLS)}")
         if self.protocol.endswith("SSL") != (self.tls is not None):
             raise BadSecurityError("SSL and SASL_SSL need tls=TlsFiles(...), and other protocols must not have it")
+        if isinstance(self.mechanisms, str):
+            raise BadSecurityError(
+                f"mechanisms is {self.mechanisms!r}; it must be a list of names, such as [{self.mechanisms!r}]"
+            )
         unknown = [name for name in self.mechanisms if name not in MECHANISMS]
         if unknown or not self.mechanisms:
             raise BadSecurityError(

@@ -59,6 +59,11 @@ def test_only_the_mechanisms_that_are_offered() -> None:
         assert it.is_hung_up_on()
 
 
+def test_mechanisms_that_are_one_text_are_refused() -> None:
+    with pytest.raises(BadSecurityError, match=r"mechanisms is 'PLAIN'; it must be a list .*\['PLAIN'\]"):
+        Security(users={"orders": SECRET}, mechanisms="PLAIN")
+
+
 def test_what_cannot_be_is_refused_and_secrets_stay_hidden() -> None:
     assert SECRET not in repr(Security(users={"orders": SECRET}))
     for wrong in (

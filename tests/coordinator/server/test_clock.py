@@ -104,6 +104,8 @@ async def test_a_running_clock_can_be_set_forward_too() -> None:
             running.clock.step(-1)
         with pytest.raises(ValueError, match="the limit is 31,622,400,000 ms"):
             running.clock.step(10**11)
+        with pytest.raises(TypeError, match="a step of '3'; it must be a whole number of milliseconds"):
+            running.clock.step("3")  # type: ignore[arg-type]
         await peer.close()
         await other.close()
 
