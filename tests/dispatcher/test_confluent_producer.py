@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, Message
+from confluent_kafka.admin import AdminClient
 from kafka.partitioner.default import murmur2
-from topics import until
+from topics import WAIT_S, until
 from uneven import ERRORS, PARTITIONS, leader_of
 
 from loadwise import ConfluentProducer, Dispatcher, SpreadKeys, confluent_producer
@@ -107,11 +108,35 @@ def test_a_slowed_broker_gets_less_and_comes_back(
     until(lambda: again.append(lease()) or again[-1][2] >= 5, lambda: again)
 
 
-def test_before_there_is_metadata_librdkafka_chooses(cluster: ThreadedCoordinator, topic: str) -> None:
+def test_the_first_record_waits_for_metadata(cluster: ThreadedCoordinator, topic: str) -> None:
+    producer = confluent_producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 60_000})
+    producer.produce(topic, b"v")
+    assert sum(map(producer.dispatcher._acknowledgements.waiting, (1, 2, 3))) == 1
+    producer.flush()
+
+
+async def test_in_an_event_loop_librdkafka_chooses_until_there_is_metadata(
+    cluster: ThreadedCoordinator, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     producer, deliveries = confluent_producer({"bootstrap.servers": cluster.bootstrap_servers}), Deliveries()
+    monkeypatch.setattr(producer._metadata, "wait", lambda _: pytest.fail("the loop waits"))
     producer.produce(topic, b"v", on_delivery=deliveries)
     producer.flush()
     assert len(deliveries.partitions) == 1
+
+
+def test_a_deleted_topic_stays_deleted(make: Callable[..., ConfluentProducer], cluster: ThreadedCoordinator) -> None:
+    name = "deleted"
+    cluster.create_topic(name, PARTITIONS)
+    producer = make()
+    producer.produce(name, b"v")
+    producer.flush()
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    admin.delete_topics([name])[name].result()
+    for _ in range(2):
+        assert producer._metadata.wait(WAIT_S)
+    assert name not in admin.list_topics(timeout=WAIT_S).topics
+    assert not producer.leaders(name)
 
 
 def test_a_record_that_is_refused_at_once_does_not_count(make: Callable[..., ConfluentProducer], topic: str) -> None:

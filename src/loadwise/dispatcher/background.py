@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
 _log = logging.getLogger(__name__)
+
+_PAUSE_TIMES = 100.0
+"""The pause between readings is at least this many times their CPU time."""
 
 T = TypeVar("T")
 
@@ -31,6 +35,8 @@ class Background(Generic[T]):
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._failing = False
+        self._begun = 0
+        self._read_again = threading.Condition()
 
     def request(self) -> None:
         """Read at once, in the background."""
@@ -40,12 +46,20 @@ class Background(Generic[T]):
             self._thread = threading.Thread(target=_run, args=arguments, name=f"loadwise-{self._name}", daemon=True)
             self._thread.start()
 
+    def wait(self, timeout_s: float) -> bool:
+        """Read at once, and wait for it; return whether it ended in time."""
+        awaited = self._begun + 1  # a reading that is under way may have missed what is new
+        self.request()
+        with self._read_again:
+            return self._read_again.wait_for(lambda: self.readings >= awaited, timeout_s)
+
     def __del__(self) -> None:
         self._ended.set()
         self._wake.set()
 
     def read_once(self) -> None:
         """Read in this thread. A failure is logged when it begins, and the last value stays."""
+        self._begun += 1
         try:
             self.newest = self._read()
             self._failing = False
@@ -53,7 +67,9 @@ class Background(Generic[T]):
             if not self._failing:
                 _log.warning("%s cannot be read; the last values are used until it can: %r", self._name, error)
             self._failing = True
-        self.readings += 1
+        with self._read_again:
+            self.readings += 1
+            self._read_again.notify_all()
 
 
 def _run(
@@ -64,6 +80,12 @@ def _run(
         this = reader()
         if this is None:
             return
+        began_s = time.thread_time()
         this.read_once()
         del this  # so that it can be collected during the wait
-        wake.wait(interval_s)
+        wake.wait(pause_s(interval_s, time.thread_time() - began_s))
+
+
+def pause_s(interval_s: float | None, busy_s: float) -> float | None:
+    """Return the pause after a reading that took this CPU time: metadata of many topics is read less often."""
+    return None if interval_s is None else max(interval_s, _PAUSE_TIMES * busy_s)

@@ -6,6 +6,7 @@ librdkafka calls no partitioner of Python's, so the partition is chosen before `
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -20,12 +21,16 @@ from loadwise.installation import pip_install
 
 try:
     from confluent_kafka import KafkaError, Producer
+    from confluent_kafka.admin import PartitionMetadata, TopicMetadata
 except ImportError as error:
     raise ImportError(f"confluent-kafka is not installed: {pip_install('confluent-kafka')}") from error
 
 OnDelivery = Callable[[Any, Any], None]
 
 _METADATA_TIMEOUT_S = 10.0
+
+_FIRST_RECORD_S = 5.0
+"""How long the first record waits for metadata."""
 
 _TAKEN_BACK = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 """The codes of records that ``abort_transaction`` and ``purge`` drop."""
@@ -52,7 +57,11 @@ def confluent_producer(config: Mapping[str, Any], *, dispatcher: Dispatcher | No
 
 
 class ConfluentProducer(Producer):
-    """A `confluent_kafka.Producer` with a dispatcher; `confluent_producer` makes it."""
+    """A `confluent_kafka.Producer` with a dispatcher; `confluent_producer` makes it.
+
+    The first record waits up to 5 seconds for metadata, except in an event loop. The dispatcher chooses no partition in
+    ``produce_batch``.
+    """
 
     def __init__(self, dispatcher: Dispatcher, config: Mapping[str, Any]) -> None:
         if config.get("partitioner", "murmur2_random") != "murmur2_random":
@@ -67,8 +76,9 @@ class ConfluentProducer(Producer):
         self._batches: dict[str, _Batch] = {}
         self._produce = super().produce
         self._topics: set[str] = set()
-        self._metadata: Background[dict[str, dict[int, int]]] = Background(
-            partial(_leaders, super().list_topics, self._topics), interval_s=dispatcher.lease_s, name="metadata"
+        self._waits = True
+        self._metadata: Background[Mapping[str, TopicMetadata]] = Background(
+            partial(_topics, super().list_topics), interval_s=dispatcher.lease_s, name="metadata"
         )
         linger_ms = float(config.get("linger.ms", config.get("queue.buffering.max.ms", 5)))
         dispatcher.follow(self, batch_bytes=int(config.get("batch.size", 1_000_000)), turn_s=linger_ms / 1000)
@@ -87,6 +97,8 @@ class ConfluentProducer(Producer):
         """confluent-kafka: produce a record. Without a partition, the dispatcher chooses it."""
         size = 0 if value is None else len(value)
         if partition == NO_LEADER and (key is None or self.dispatcher.spreads(topic)):
+            if topic not in self._topics:
+                self._await_metadata(topic)
             partition = self.dispatcher.partition(topic, key.encode() if isinstance(key, str) else key, size)
         told = on_delivery or callback or self._on_delivery
         batch = None if partition == NO_LEADER else self._batch(topic, partition)
@@ -103,24 +115,34 @@ class ConfluentProducer(Producer):
 
     def leaders(self, topic: str) -> Mapping[int, int]:
         """Return the leader of each partition; none before the first answer, when librdkafka chooses itself."""
-        if topic not in self._topics:
-            self._topics.add(topic)
-            self._metadata.request()
-        return (self._metadata.newest or {}).get(topic, {})
+        return {number: partition.leader for number, partition in self._partitions(topic).items()}
 
     def partition_count(self, topic: str) -> int:
         """Return the number of partitions, 0 if the topic is unknown."""
-        return len(self.leaders(topic))
+        return len(self._partitions(topic))
+
+    def _partitions(self, topic: str) -> Mapping[int, PartitionMetadata]:
+        if topic not in self._topics:
+            self._topics.add(topic)
+            self._metadata.request()
+        found = (self._metadata.newest or {}).get(topic)
+        return {} if found is None or found.error is not None else found.partitions
+
+    def _await_metadata(self, topic: str) -> None:
+        """Wait until a topic is known, as other clients do; not in an event loop, and not again if it was in vain."""
+        if self._partitions(topic) or not self._waits or _in_event_loop():
+            return
+        self._waits = self._metadata.wait(_FIRST_RECORD_S)
 
     def _batch(self, topic: str, partition: int) -> _Batch | None:
         """Return the batch that the next record of a partition belongs to; None if its leader is unknown."""
         batch = self._batches.get(topic)
         if batch is not None and batch.partition == partition and batch.waiting:
             return batch
-        node = self.leaders(topic).get(partition, NO_LEADER)
-        if node == NO_LEADER:
+        metadata = self._partitions(topic).get(partition)
+        if metadata is None or metadata.leader == NO_LEADER:
             return None
-        self._batches[topic] = batch = _Batch(self.dispatcher, node, partition)
+        self._batches[topic] = batch = _Batch(self.dispatcher, metadata.leader, partition)
         return batch
 
 
@@ -180,11 +202,15 @@ class _Batch:
         told(error, message)
 
 
-def _leaders(list_topics: Callable[..., Any], topics: set[str]) -> dict[str, dict[int, int]]:
-    """Return the leaders of the topics; a topic with an error has none."""
-    found = {}
-    for topic in list(topics):
-        metadata = list_topics(topic, timeout=_METADATA_TIMEOUT_S).topics[topic]
-        if metadata.error is None:
-            found[topic] = {number: partition.leader for number, partition in metadata.partitions.items()}
-    return found
+def _topics(list_topics: Callable[..., Any]) -> Mapping[str, TopicMetadata]:
+    """Return the metadata of all topics: to ask for a topic by name may create it, even if it was just deleted."""
+    topics: Mapping[str, TopicMetadata] = list_topics(timeout=_METADATA_TIMEOUT_S).topics
+    return topics
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
