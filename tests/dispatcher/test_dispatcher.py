@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import Counter
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from topics import until
 from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.load.source import FixedLoad
 from loadwise.dispatcher import BadDispatcherError, Dispatcher
+from loadwise.dispatcher.background import pause_s
 from loadwise.dispatcher.keys import murmur2
 from loadwise.dispatcher.spread_keys import SpreadKeys
 
@@ -218,6 +220,40 @@ def test_related_records_go_to_one_partition_of_the_best_broker() -> None:
     assert UNEVEN[found.pop()] == 2
     assert len(elsewhere) > 3
     assert len({scene.dispatcher.partition("t", size=BATCH) for _ in range(50)}) > 3
+
+
+async def test_a_task_that_outlives_the_block_of_related_records_is_free() -> None:
+    scene = Scene()
+    ended = asyncio.Event()
+
+    async def after() -> set[int]:
+        await ended.wait()
+        return {scene.dispatcher.partition("t", size=BATCH) for _ in range(9)}
+
+    with scene.dispatcher.related():
+        scene.dispatcher.partition("t", size=BATCH)
+        task = asyncio.create_task(after())
+    ended.set()
+    assert len(await task) > 3
+    assert not scene.dispatcher._topics["t"].blocks
+
+
+def test_blocks_of_related_records_are_those_of_their_dispatcher() -> None:
+    one, other = Scene(), Scene()
+
+    def places(scene: Scene) -> set[int]:
+        return {scene.dispatcher.partition("t", size=BATCH) for _ in range(9)}
+
+    with one.dispatcher.related():
+        assert len(places(other)) > 3
+        with other.dispatcher.related():
+            assert [len(places(one)), len(places(other))] == [1, 1]
+
+
+def test_reading_often_does_not_take_more_than_a_hundredth_of_a_core() -> None:
+    assert pause_s(4.0, busy_s=0.01) == 4.0
+    assert pause_s(4.0, busy_s=0.5) == 50.0
+    assert pause_s(None, busy_s=0.5) is None
 
 
 def test_a_function_is_read_in_the_background_and_its_last_loads_stay_while_it_fails(

@@ -71,11 +71,28 @@ class _Topic:
     expires_at_s: float
     probes: set[int] = field(default_factory=set)
     """Brokers that get one record in this lease, because nothing is known of them now."""
-    blocks: dict[object, int] = field(default_factory=dict)
+    blocks: dict[_Block, int] = field(default_factory=dict)
     """The partition of each block of related records that is open."""
 
 
-_RELATED: ContextVar[object | None] = ContextVar("loadwise_related", default=None)
+@dataclass(slots=True, eq=False)
+class _Block:
+    """A block of related records."""
+
+    owner: Dispatcher
+    outer: _Block | None
+    ended: bool = False
+    """A task that was made in the block sees it for longer."""
+
+    def innermost_of(self, dispatcher: Dispatcher) -> _Block | None:
+        """Return the innermost block of a dispatcher that has not ended."""
+        block: _Block | None = self
+        while block is not None and (block.ended or block.owner is not dispatcher):
+            block = block.outer
+        return block
+
+
+_RELATED: ContextVar[_Block | None] = ContextVar("loadwise_related", default=None)
 
 
 class Dispatcher:
@@ -144,7 +161,7 @@ class Dispatcher:
         """Return the partition for a record with a value of this size; -1 if the client does not know the topic."""
         if key is not None:
             return self._of_key(topic, key, size)
-        if (block := _RELATED.get()) is not None:
+        if (related := _RELATED.get()) is not None and (block := related.innermost_of(self)) is not None:
             return self._of_block(topic, block)
         taken = size + _RECORD_BYTES
         turn = self._turns.get(topic)
@@ -171,14 +188,16 @@ class Dispatcher:
 
         The block is that of the thread or task; others are not affected.
         """
-        block = object()
+        block = _Block(self, _RELATED.get())
         token = _RELATED.set(block)
         try:
             yield
         finally:
             _RELATED.reset(token)
-            for topic in list(self._topics.values()):
-                topic.blocks.pop(block, None)
+            with self._lock:
+                block.ended = True
+                for topic in self._topics.values():
+                    topic.blocks.pop(block, None)
 
     def sent(self, node: int) -> None:
         """A batch for this broker was begun."""
@@ -216,15 +235,17 @@ class Dispatcher:
                 spreader = self._spreaders[topic] = KeySpreader(self._spread[topic], count)
             return spreader.partition(key, size + _RECORD_BYTES)
 
-    def _of_block(self, topic: str, block: object) -> int:
+    def _of_block(self, topic: str, block: _Block) -> int:
         with self._lock:
             entry = self._entry(topic, self._clock())
             if entry is None:
                 return NO_LEADER
-            if block not in entry.blocks:
-                silent = self._acknowledgements.silent(entry.table.weights, self._clock())
-                entry.blocks[block] = entry.table.best(silent)
-            return entry.blocks[block]
+            found = entry.blocks.get(block)
+            if found is None:
+                found = entry.table.best(self._acknowledgements.silent(entry.table.weights, self._clock()))
+                if not block.ended:
+                    entry.blocks[block] = found
+            return found
 
     def _begin(self, topic: str, last: _Turn | None, taken: int) -> _Turn | None:
         """Begin the next turn for a record of this size; None if the client does not know the topic."""
