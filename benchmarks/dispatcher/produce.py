@@ -7,6 +7,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from loadwise import Dispatcher
@@ -96,9 +97,9 @@ def aiokafka(address: str, topic: str, partitioner: str, records: int, rate: flo
                     await asyncio.sleep(ahead_s)
                 elif number % 100 == 0:
                     await asyncio.sleep(0)
-                began_s = time.perf_counter()
+                sent = partial(done, time.perf_counter())
                 future = await producer.send(topic, VALUE)
-                future.add_done_callback(lambda future, began_s=began_s: done(began_s, future))
+                future.add_done_callback(sent)
             await producer.flush()
 
     asyncio.run(run())

@@ -100,7 +100,7 @@ class LogDirGrowth:
         try:
             from kafka import KafkaAdminClient  # noqa: PLC0415 (this metric alone needs it)
         except ImportError as error:
-            raise ImportError(f"kafka-python is not installed: {pip_install('kafka-python')}") from error
+            raise ImportError(f"kafka-python is not installed; get it with: {pip_install('kafka-python')}") from error
         self._connect: Callable[[], Any] = partial(KafkaAdminClient, bootstrap_servers=bootstrap_servers, **config)
         self._clock = clock
         self._last: tuple[float, Loads] | None = None

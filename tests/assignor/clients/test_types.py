@@ -1,4 +1,4 @@
-"""The types of the consumers: a user's program is checked, and the stubs have the clients' own methods."""
+"""The types of consumers and producers: a user's program is checked, and the stubs have the clients' own methods."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from aiokafka import AIOKafkaConsumer
-from kafka import KafkaConsumer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from kafka import KafkaConsumer, KafkaProducer
 
-import loadwise.assignor.clients
+import loadwise
 
-CLIENTS = Path(next(iter(loadwise.assignor.clients.__path__)))
+SOURCE = Path(loadwise.__file__).parent
+CONSUMERS, PRODUCERS = SOURCE / "assignor" / "clients", SOURCE / "dispatcher" / "clients"
 GOOD = """
 import asyncio
 from confluent_kafka import TopicPartition
 from loadwise import LiveSettings, aiokafka_consumer, confluent_consumer, kafka_python_consumer
+from loadwise import aiokafka_producer, kafka_python_producer
 
 
 def kafka_python() -> None:
@@ -56,16 +58,26 @@ def confluent() -> None:
     consumer.close()
 
 
+async def produce() -> None:
+    with kafka_python_producer(bootstrap_servers="localhost:9092") as producer:
+        producer.send("orders", b"hello").get(timeout=30)
+        producer.flush()
+    async with aiokafka_producer(bootstrap_servers="localhost:9092") as sender:
+        await sender.send_and_wait("orders", b"hello")
+
+
 asyncio.run(aiokafka())
 """
 BAD = """
 from loadwise import aiokafka_consumer, confluent_consumer, kafka_python_consumer
-
+from loadwise import aiokafka_producer, kafka_python_producer
 kafka_python_consumer("orders", group_id="billing").expain()
 aiokafka_consumer("orders", group_id="billing").expain()
 confluent_consumer({"group.id": "billing"}).expain()
 kafka_python_consumer("orders", group_id="billing").poll(timeout=1)
 kafka_python_consumer("orders", group_id="billing", live="often")
+kafka_python_producer().sned("orders", b"hello")
+aiokafka_producer().sned("orders", b"hello")
 """
 
 
@@ -76,16 +88,26 @@ def test_mypy_finds_the_mistakes_of_a_user_and_no_others(tmp_path: Path) -> None
     command = [sys.executable, "-m", "mypy", "--config-file=", "--strict", "--cache-dir=cache", "good.py", "bad.py"]
     checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     errors = [line for line in checked.stdout.splitlines() if ": error: " in line]
-    assert [line.split(":")[:2] for line in errors] == [["bad.py", str(number)] for number in (4, 5, 6, 7, 8)]
+    assert [line.split(":")[:2] for line in errors] == [["bad.py", str(number)] for number in range(4, 11)]
     for error in errors[:3]:
         assert 'has no attribute "expain"' in error
+    for error in errors[5:]:
+        assert 'has no attribute "sned"' in error
 
 
-@pytest.mark.parametrize(("folder", "client"), [("kafka_python", KafkaConsumer), ("aiokafka", AIOKafkaConsumer)])
-def test_the_types_name_every_public_method_and_its_arguments(folder: str, client: type) -> None:
+@pytest.mark.parametrize(
+    ("stub", "client"),
+    [
+        (CONSUMERS / "kafka_python" / "stock.pyi", KafkaConsumer),
+        (CONSUMERS / "aiokafka" / "stock.pyi", AIOKafkaConsumer),
+        (PRODUCERS / "kafka_python_stock.pyi", KafkaProducer),
+        (PRODUCERS / "aiokafka_stock.pyi", AIOKafkaProducer),
+    ],
+)
+def test_the_types_name_every_public_method_and_its_arguments(stub: Path, client: type) -> None:
     [typed] = [
         node
-        for node in ast.parse((CLIENTS / folder / "stock.pyi").read_text()).body
+        for node in ast.parse(stub.read_text()).body
         if isinstance(node, ast.ClassDef) and node.name == client.__name__
     ]
     methods = {

@@ -15,9 +15,9 @@ from loadwise.dispatcher.table import NO_LEADER
 from loadwise.installation import pip_install
 
 try:
-    from aiokafka import AIOKafkaProducer
+    from loadwise.dispatcher.clients.aiokafka_stock import AIOKafkaProducer
 except ImportError as error:
-    raise ImportError(f"aiokafka is not installed: {pip_install('aiokafka')}") from error
+    raise ImportError(f"aiokafka is not installed; get it with: {pip_install('aiokafka')}") from error
 
 
 def aiokafka_producer(*, dispatcher: Dispatcher | None = None, **config: Any) -> AiokafkaProducer:

@@ -23,7 +23,7 @@ try:
     from confluent_kafka import KafkaError, Producer
     from confluent_kafka.admin import PartitionMetadata, TopicMetadata
 except ImportError as error:
-    raise ImportError(f"confluent-kafka is not installed: {pip_install('confluent-kafka')}") from error
+    raise ImportError(f"confluent-kafka is not installed; get it with: {pip_install('confluent-kafka')}") from error
 
 OnDelivery = Callable[[Any, Any], None]
 

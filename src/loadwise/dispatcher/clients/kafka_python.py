@@ -16,12 +16,13 @@ from loadwise.dispatcher.table import NO_LEADER
 from loadwise.installation import pip_install
 
 try:
-    from kafka import KafkaProducer
     from kafka.partitioner import Partitioner
     from kafka.producer.producer_batch import FinalState
     from kafka.producer.record_accumulator import IncompleteProducerBatches
+
+    from loadwise.dispatcher.clients.kafka_python_stock import KafkaProducer
 except ImportError as error:
-    raise ImportError(f"kafka-python is not installed: {pip_install('kafka-python')}") from error
+    raise ImportError(f"kafka-python is not installed; get it with: {pip_install('kafka-python')}") from error
 
 
 def kafka_python_producer(*, dispatcher: Dispatcher | None = None, **config: Any) -> KafkaProducer:
