@@ -52,11 +52,20 @@ def test_zipf_keys_are_spread_evenly_where_hashing_fails(partitions: int) -> Non
     assert imbalance(placed, partitions) <= 1.02
 
 
+def test_keys_that_become_hot_are_spread_soon() -> None:
+    spreader = KeySpreader(SpreadKeys(choices=2), 90)
+    for hour in range(2):
+        placed = Counter(spreader.partition(b"%d-%b" % (hour, key), 100) for key in zipf(10_000, 25_000, seed=hour))
+        assert imbalance(placed, 90) <= 1.1, hour
+
+
 def test_keys_that_are_not_hot_have_no_more_candidates_than_asked() -> None:
     places: dict[bytes, set[int]] = {}
     spreader = KeySpreader(SpreadKeys(choices=2), 36)
-    for key in zipf(keys=10_000, records=60_000):
-        places.setdefault(key, set()).add(spreader.partition(key, 100))
+    for number, key in enumerate(zipf(keys=10_000, records=60_000)):
+        found = spreader.partition(key, 100)
+        if number > 72:  # a key's share of the first few records is large
+            places.setdefault(key, set()).add(found)
     assert max(len(places[b"key-%d" % rank]) for rank in range(200, 10_000) if b"key-%d" % rank in places) == 2
     assert len(places[b"key-0"]) > 10
 
@@ -80,8 +89,7 @@ def test_every_partition_is_a_candidate_of_a_key_that_is_alone(partitions: int) 
     )
 
 
-def test_a_key_that_cooled_down_has_few_candidates_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loadwise.dispatcher.spread_keys._MEMORY_RECORDS", 1000)
+def test_a_key_that_cooled_down_has_few_candidates_again() -> None:
     spreader = KeySpreader(SpreadKeys(tracked_keys=100), 36)
     hot = {spreader.partition(b"hot", 1) for _ in range(2000)}
     for number in range(20_000):

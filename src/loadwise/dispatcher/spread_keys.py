@@ -15,8 +15,10 @@ from loadwise.dispatcher.space_saving import SpaceSaving
 _SLACK = 4.0
 """A key gets this many times the partitions that its records would fill: room for those keys that cannot move."""
 
-_MEMORY_RECORDS = 1 << 17
-"""Counts are halved after this many records: a key that cools down gets fewer partitions again."""
+_MEMORY_RECORDS = 2048
+"""Counts are halved after this many records at least, so that keys that become hot are found soon..."""
+_MEMORY_OF_PARTITION = 24
+"""... and after this many for each partition: what fills one is a smaller share, and takes more records to see."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,7 @@ class KeySpreader:
         self._steps = [step for step in range(1, partitions) if math.gcd(step, partitions) == 1] or [1]
         """Numbers that reach every partition when added again and again."""
         self._records = 0
+        self._memory_records = max(_MEMORY_RECORDS, _MEMORY_OF_PARTITION * partitions)
 
     def partition(self, key: bytes, size: int) -> int:
         """Return the partition for a record of this key and size."""
@@ -70,7 +73,7 @@ class KeySpreader:
     def _width(self, digest: int, size: int) -> int:
         """Return the number of a key's candidates."""
         self._records += 1
-        if self._records >= _MEMORY_RECORDS:
+        if self._records >= self._memory_records:
             self._records = 0
             self._keys.halve()
             self._loads = [load / 2 for load in self._loads]
