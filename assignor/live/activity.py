@@ -1,9 +1,9 @@
-"""Which members of a group go on, and which stand still: a rebalance of a classic group waits for all of them.
+"""Which members of a group make progress, and which stand still: a rebalance of a classic group waits for all members.
 
-A member whose program hangs, or works for minutes on what one poll gave it, joins when it polls again. In an eager
-group nobody reads until then. So it is better left alone with its backlog until it goes on, or until its client has put
-it out because it has not polled for too long. A member that polls and has paused its partitions looks the same, until
-it joins at once in a rebalance that others have caused.
+A member whose program hangs, or works for minutes on the records of one poll, joins when it polls again. In an eager
+group no member reads until then. So it keeps its backlog until it makes progress, or until its client leaves the group
+because of max.poll.interval.ms. A member that polls but has paused its partitions looks the same, until it joins at
+once in a rebalance with another cause.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from loadwise.assignor.live.restraint import Refusal
 from loadwise.assignor.live.tuning import ActivityTuning
 from loadwise.assignor.model import Bools
 
-_STILL = "a rebalance would wait for who has a backlog and processes none of it"
+_STILL = "a rebalance would wait for a member that processes nothing of its backlog"
 
 
 class Activity:
-    """When each member was last seen to go on.
+    """When each member last made progress.
 
-    ``slack_s`` is about the time between two commits of a member, ``max_poll_s`` the time after which clients that have
-    not polled leave their group: whoever is still there hides its work, and joins.
+    ``slack_s`` is about the time between two commits of a member. ``max_poll_s`` is max.poll.interval.ms in seconds: a
+    member that is silent for longer and still in the group polls without visible progress, and joins at once.
     """
 
     def __init__(self, slack_s: float, max_poll_s: float, tuning: ActivityTuning) -> None:
@@ -32,10 +32,10 @@ class Activity:
         self._last_ms: dict[str, int] = {}
         self._read_ms = self._watched_ms = 0
         self._joins: set[str] = set()
-        """Who has stood still, has joined at once nevertheless, and has not gone on since."""
+        """Members that stood still, nevertheless joined at once, and have made no progress since."""
 
     def watch(self, members: Sequence[str], now_ms: int, took_ms: int) -> None:
-        """These have joined in a rebalance that took so long, and all others are gone."""
+        """Watch the members of a new generation; ``took_ms`` is the duration of the rebalance."""
         began_ms = now_ms - took_ms
         if took_ms <= self._prompt_ms and began_ms - self._read_ms <= self._still_ms:
             self._joins.update(self.silent_ms(began_ms))
@@ -43,29 +43,29 @@ class Activity:
         self._last_ms, self._watched_ms = dict.fromkeys(members, now_ms), now_ms
 
     def saw(self, members: Sequence[str], went_on: Bools, lagging: Bools, since_ms: int, now_ms: int) -> None:
-        """Take in a reading: who has committed something new since the one before, and who has a backlog; bool[M]."""
+        """Take in a reading; bool[M]: members with new commits since the last one, and members with a backlog."""
         self._read_ms = now_ms
         for member, goes, lags in zip(members, went_on.tolist(), lagging.tolist(), strict=True):
             if goes or not lags:
                 self._last_ms[member] = now_ms
-            if goes and since_ms >= self._watched_ms:  # before that it may have been another member's work
+            if goes and since_ms >= self._watched_ms:  # an earlier commit may be another member's work
                 self._joins.discard(member)
 
     def heard(self, member: str, now_ms: int) -> None:
-        """The member has told something."""
+        """Note that the member has sent a report."""
         self._last_ms[member] = now_ms
 
     def refusal(self, now_ms: int) -> Refusal | None:
-        """Why no rebalance should be asked for while members stand still, or may: it would wait for them."""
+        """Return why no rebalance should be requested: it would, or may, wait for members that stand still; or None."""
         if still := self._waited_for(now_ms, self._still_ms):
             names = ", ".join(f"{name} for {s:.0f} s" for name, s in still.items())
             return Refusal(f"{_STILL}: {names}", waiting=True)
-        if still := self._waited_for(now_ms, self._commit_ms):  # their next commits will tell
+        if still := self._waited_for(now_ms, self._commit_ms):  # their next commits decide it
             return Refusal(f"the next commit will show whether they go on: {', '.join(still)}", unsure=True)
         return None
 
     def silent_ms(self, now_ms: int) -> dict[str, int]:
-        """Members that process nothing of their backlog, and for how many ms they have not, however many these are."""
+        """Return the members that process nothing of their backlog, and for how many ms, without an upper limit."""
         return {member: ms for member, ms in self._silent(now_ms) if ms >= self._still_ms}
 
     def _waited_for(self, now_ms: int, least_ms: int) -> dict[str, float]:

@@ -1,7 +1,7 @@
-"""Arrivals: the rate of each partition, from where it ended in successive readings.
+"""Arrivals: the rate of each partition, from its end offsets in successive readings.
 
-The rate is the mean over the shortest stretch of readings in which enough records came to a partition in the mean. So
-noise is averaged out over a minute where little comes, and a shift is seen soon where much does.
+The rate is the mean over the shortest run of readings in which enough records arrived in the mean partition. So a slow
+group averages noise over a minute, and a busy group detects a shift soon.
 """
 
 from __future__ import annotations
@@ -20,55 +20,54 @@ _MOMENT_S = 1e-3
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Arrivals(Table):
-    """What is known after a reading; float64[P] each, NaN where unknown."""
+    """Rates and end offsets after a reading; float64[P] each, NaN if unknown."""
 
     rate: Floats = field(default_factory=no_partitions)
     """Records/s."""
     confirmed: Floats = field(default_factory=no_partitions)
-    """The same without what a single reading shows: what it was before where one has just doubled."""
+    """The rate confirmed by two readings: the previous rate if it has just doubled."""
     last: Floats = field(default_factory=no_partitions)
-    """The newest end that was believed."""
+    """The newest accepted end."""
     before: Floats = field(default_factory=no_partitions)
-    """The one before it."""
+    """The accepted end before ``last``."""
     fallen: Floats = field(default_factory=no_partitions)
     """An end that fell and is not confirmed yet."""
     ends: Floats = field(default_factory=lambda: np.empty((0, 0)))
-    """float64[readings, P]: where partitions ended, the oldest reading first."""
+    """float64[readings, P]: the ends of partitions, the oldest reading first."""
     times_ms: tuple[int, ...] = ()
     """When these readings were taken."""
     readings: int = 0
 
     @property
     def measured(self) -> bool:
-        """Whether there were two readings, so that the rates are more than what the log's timestamps tell."""
+        """Whether there were two readings, so that the rates do not come from the log's timestamps alone."""
         return self.readings > 1
 
 
 def prior(known: Arrivals, ends: Floats, at_ms: int) -> Arrivals:
-    """Take in where partitions ended some time before the first reading, as the log's timestamps tell it.
+    """Take in the ends of partitions some time before the first reading, from the log's timestamps.
 
-    ``ends`` is float64[P], NaN where unknown. It stands for all that was read before that time, and is ignored where
-    something was read since.
+    ``ends`` is float64[P], NaN if unknown. It replaces all earlier readings, and is ignored if there is a later one.
     """
     if known.times_ms and known.times_ms[-1] >= at_ms:
         return known
-    # What was known before so long a pause confirms nothing that is read from now on.
+    # Rates from before so long a pause do not confirm later ones.
     there = ~np.isnan(ends)
     rate, confirmed = (np.where(there, math.nan, each) for each in (known.rate, known.confirmed))
     return replace(known, rate=rate, confirmed=confirmed, ends=ends[np.newaxis], times_ms=(at_ms,), readings=0)
 
 
 def arrived(known: Arrivals, end: Floats, now_ms: int, tuning: ArrivalsTuning) -> Arrivals:
-    """Take in a reading: float64[P], the offset of the next record of each partition, NaN where it was not read.
+    """Take in a reading; ``end`` is float64[P], the offset of each partition's next record, NaN if not read.
 
-    A reading from before the last one is ignored. An end that falls is believed when the next reading confirms it:
-    the topic was made again, and what it was before tells nothing.
+    A reading older than the last one is ignored. An end that falls counts once the next reading confirms it: the topic
+    was recreated, and its earlier ends are dropped.
     """
     if known.times_ms and now_ms <= known.times_ms[-1]:
         return known
     newest = len(known.times_ms) - 1
     kept = [row for row, at in enumerate(known.times_ms) if now_ms - at <= tuning.oldest_ms or row == newest]
-    kept = kept[-(tuning.readings - 1) :]  # who reads seldom has no other than the newest
+    kept = kept[-(tuning.readings - 1) :]  # the newest is the only one if readings are rare
     known = _believed(known, known.ends[kept], end)
     times_ms = (*(known.times_ms[row] for row in kept), now_ms)
     known = replace(known, times_ms=times_ms, readings=known.readings + 1)
@@ -84,7 +83,7 @@ def arrived(known: Arrivals, end: Floats, now_ms: int, tuning: ArrivalsTuning) -
 
 
 def _believed(known: Arrivals, earlier: Floats, end: Floats) -> Arrivals:
-    """Take out of earlier readings what the newest one shows to be wrong, and out of it what is not confirmed yet."""
+    """Remove the earlier ends that the newest reading contradicts, and its own ends that are not confirmed yet."""
     fell = end < known.last
     last_was_wrong = fell & (end >= known.before)
     lower = fell & ~last_was_wrong
@@ -102,7 +101,7 @@ def _believed(known: Arrivals, earlier: Floats, end: Floats) -> Arrivals:
 
 
 def _newest_rates(ends: Floats, times_ms: Floats, tuning: ArrivalsTuning) -> Floats:
-    """float64[P]: the mean rate of the newest readings; NaN where these tell none."""
+    """Return float64[P]: the mean rate of the newest readings; NaN if they do not determine it."""
     came = np.nan_to_num(ends[-1] - ends, nan=0.0)
     each = came.sum(axis=1) / np.maximum(np.count_nonzero(came > 0, axis=1), 1)
     long_enough = times_ms[-1] - times_ms >= tuning.at_least_ms

@@ -1,4 +1,4 @@
-"""Backlog: what the group has processed of each partition, and what waits in it beyond what a commit explains."""
+"""Backlog: the group's progress in each partition, and the lag that the time between commits does not explain."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ from loadwise.assignor.model import Floats
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Progress(Table):
-    """Where the group stands; float64[P] each."""
+    """The group's progress; float64[P] each."""
 
     position: Floats = field(default_factory=no_partitions)
     """The committed offset that is believed."""
     fallen: Floats = field(default_factory=no_partitions)
-    """A position that fell and is not confirmed yet, else NaN."""
+    """A position that fell and is not confirmed yet; else NaN."""
     stood: Floats = field(default_factory=no_partitions)
-    """Where a partition stood before a fall that was confirmed, as long as it has not moved since."""
+    """The position before a confirmed fall, until the position moves again."""
     presumed: Floats = field(default_factory=no_partitions)
-    """1 where nothing was committed yet, so that the position is a guess."""
+    """1 if nothing was committed yet, so that the position is a guess."""
     processed: Floats = field(default_factory=no_partitions)
-    """Records that were processed since the first reading."""
+    """Records processed since the first reading."""
     went_on_ms: Floats = field(default_factory=no_partitions)
-    """When something new was committed last."""
+    """When the committed offset last advanced."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Backlog(Table):
-    """What waits, in records; float64[P] each, NaN where it was never read."""
+    """Lag and backlog in records; float64[P] each, NaN if never read."""
 
     lag: Floats = field(default_factory=no_partitions)
-    """All that the group has not committed."""
+    """Records that the group has not committed."""
     waiting: Floats = field(default_factory=no_partitions)
-    """The backlog: the smaller one of the two newest readings."""
+    """The smaller backlog of the two newest readings."""
     newest: Floats = field(default_factory=no_partitions)
-    """That of the newest reading."""
+    """The backlog of the newest reading."""
 
 
 def progressed(known: Progress, reading: Reading) -> tuple[Progress, Floats]:
-    """Take in a reading; also float64[P], the records that were processed since the one before.
+    """Take in a reading; return the progress, and float64[P], the records processed since the previous reading.
 
-    A position that falls is believed when the next reading confirms it.
+    A position that falls counts once the next reading confirms it.
     """
     unread = np.isnan(reading.end)
     position = reading.end - reading.lag
     old, fell = known.position, position < known.position
     confirmed = fell & (position >= known.fallen)
     believed = np.where(fell & ~confirmed, old, position)
-    # Two readings may be wrong in a row: who then stands beyond where it stood has gone on from there.
+    # Two readings in a row may be wrong: a position above the one before the fall continues from there.
     stood = np.where(confirmed, old, known.stood)
     since = np.where(position >= stood, stood, old)
-    # The first commit tells where the group began, which only was presumed, and not how far it has come since.
+    # The first commit replaces the presumed start of the group; it is no progress.
     went_on = np.nan_to_num(np.where(known.presumed > 0, 0.0, np.maximum(believed - since, 0.0)), nan=0.0)
     following = Progress(
         position=np.where(unread, old, believed),
@@ -69,9 +69,9 @@ def progressed(known: Progress, reading: Reading) -> tuple[Progress, Floats]:
 
 
 def waited(known: Backlog, reading: Reading, rate: Floats, slack_s: float) -> Backlog:
-    """Take in a reading, where so much arrives and members commit about every ``slack_s`` seconds.
+    """Take in a reading; ``rate`` are the arrivals, and members commit about every ``slack_s`` seconds.
 
-    Of two readings the smaller backlog counts: one that is wrong must move nothing.
+    The smaller backlog of two readings counts, so that a single wrong reading moves no partition.
     """
     unread = np.isnan(reading.lag)
     newest = beyond_commits(reading.lag, rate, np.fmin(reading.age_s, slack_s))
@@ -83,8 +83,8 @@ def waited(known: Backlog, reading: Reading, rate: Floats, slack_s: float) -> Ba
 
 
 def beyond_commits(lag: Floats, rate: Floats, slack_s: float | Floats) -> Floats:
-    """float64[P]: the lag beyond what arrives in ``slack_s``, the time between two commits; 0 where it is unknown.
+    """Return float64[P]: the lag beyond the arrivals of ``slack_s``, the time between two commits; 0 if unknown.
 
-    A member that keeps up looks as if it lagged by as much, only because it commits from time to time.
+    A member that keeps up has that much lag only because it does not commit each record at once.
     """
     return np.nan_to_num(np.maximum(lag - np.nan_to_num(rate, nan=0.0) * slack_s, 0.0), nan=0.0)

@@ -1,6 +1,6 @@
-"""Whether members fall behind by something that they share, such as a database: then no rebalance helps.
+"""Detect that members fall behind because of something that they share, such as a database: no rebalance helps then.
 
-Not all of them show it at the same moment, neither that it has become slow nor that it is fast again.
+Members do not all show it at the same moment, neither when it becomes slow nor when it is fast again.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from loadwise.assignor.model import Bools
 
 
 class Common:
-    """Whether most members fall behind, and since when that is so."""
+    """Whether most members fall behind, and since when."""
 
     def __init__(self, tuning: CommonTuning) -> None:
         self._tuning = tuning
         self._most, self._since_ms = False, -math.inf
 
     def refusal(self, now_ms: int, judged: Judgement, *, grows: Bools, lagging: Bools) -> Refusal | None:
-        """Why no rebalance should be asked for after this reading; None where it should. To be called with each.
+        """Return why no rebalance should be requested after this reading; None if one may. Call it after each reading.
 
-        ``grows`` and ``lagging``, bool[M]: whose backlog has grown lately, and who has one at all.
+        ``grows`` and ``lagging`` are bool[M]: members with a backlog that grew lately, and members with a backlog.
         """
-        both = (grows & (judged.before > 1), grows)  # one interval alone may be a pause
+        both = (grows & (judged.before > 1), grows)  # a single interval may be a pause
         most, may_be_most = (bool(2 * np.count_nonzero(each) > len(each)) for each in both)
         if most != self._most:
             self._most, self._since_ms = most, now_ms

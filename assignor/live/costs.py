@@ -1,10 +1,9 @@
-"""What records cost, where those of one topic keep a member busy for longer than those of another.
+"""The costs of records: a record of one topic may keep a member busy for longer than a record of another.
 
-Everything is then in records of one cost: what arrives and waits, and what members can process. Users may state the
-costs. Otherwise they are learned from how long members work on a record of each topic, as
-`loadwise.assignor.live.work` measures it. A fast member needs less time for the records of all topics, so its
-times are compared with that for the busiest topic only, and the median over the members counts. What differs little
-does not differ at all, so that topics whose records cost the same come out as the same.
+Rates, backlogs and capacities are then in records of cost 1. Users may state the costs. Otherwise they are learned from
+the time that members work on a record of each topic, which `loadwise.assignor.live.work` measures. A fast member needs
+less time for the records of all topics, so its times are compared only with its time for the busiest topic. The median
+over the members counts. A small difference is ignored, so that topics with equal costs get equal values.
 """
 
 from __future__ import annotations
@@ -21,34 +20,34 @@ from loadwise.assignor.model import Floats
 
 
 class TopicCosts:
-    """Topic to what one of its records costs: as users have ``stated`` it, or else from what members tell."""
+    """Topic to the cost of one of its records: ``stated`` by users, or else learned from members' reports."""
 
     def __init__(self, stated: Mapping[str, float] | None = None, tuning: CostTuning | None = None) -> None:
         self._tuning, self._stated = tuning or CostTuning(), bool(stated)
         self.of_topic: Mapping[str, float] = stated or {}
-        """1 where a topic is not named. Of those that are learned, the busiest one has 1; empty while all are alike."""
+        """A topic without an entry costs 1, and so does the busiest one if learned; empty while all costs are alike."""
         self.news = False
-        """Whether members have told something since the last `settle`."""
+        """Whether a member has reported new times since the last `settle`."""
         self._told: dict[str, tuple[Mapping[str, float], int]] = {}
-        """What members have told last, where that was of several topics, and when."""
+        """The last report of each member that named several topics, and its time."""
         self._rates: Mapping[str, float] = {}
         self._busiest = ""
 
     def told(self, member: str, each_s: Mapping[str, float], now_ms: int) -> None:
-        """A member works for so many seconds on a record of each topic; empty where it has told none."""
+        """Store the seconds that a member reports for a record of each topic; empty if it reported none."""
         usable = {topic: each for topic, each in each_s.items() if 0 < each < math.inf}
-        if len(usable) <= 1 or self._stated:  # a single topic is compared with nothing
+        if len(usable) <= 1 or self._stated:  # a single topic has no other to compare with
             self._told.pop(member, None)
             return
         self.news = self.news or self._told.get(member, ({}, 0))[0] != usable
         self._told[member] = usable, now_ms
 
     def speed_of(self, member: str) -> tuple[float, int]:
-        """Records of cost 1 that a member processes in a busy second, and when it has told what tells that.
+        """Return how many records of cost 1 a member processes in a busy second, and the time of its report.
 
-        It goes by what the member takes for the records of each topic, and these count by what arrives in them. 0 where
-        it has told no such times last, or nothing was learned of costs.
-        Its records in a busy second would tell less: they change with what it reads, and vary from poll to poll.
+        The speed is computed from the reported times of each topic, weighted by the topics' arrivals. It is 0 if the
+        last report had no such times, or if no cost is known.
+        The member's plain record rate is less exact: it depends on the mix of topics, and varies from poll to poll.
         """
         told, at_ms = self._told.get(member, ({}, 0))
         shares = {topic: self._rates.get(topic, 0.0) for topic in told if topic in self.of_topic}
@@ -59,28 +58,28 @@ class TopicCosts:
         return (paid / took_s if took_s > 0 else 0.0), at_ms
 
     def of_member(self, member: str, watched: Watched | None, rate: Floats) -> float:
-        """What a record that comes to a member costs in the mean; 0 where a number of them tells no speed. O(P).
+        """Return the mean cost of a record that a member reads; 0 if its record rate implies no speed. O(P).
 
-        ``rate`` is float64[P], what arrives in each partition.
+        ``rate`` is float64[P], the arrival rate of each partition.
         """
         if not self.of_topic:
             return 1.0
         if watched is None or member not in watched.names:
-            return 1.0 if self._stated else 0.0  # what it has read is not known
+            return 1.0 if self._stated else 0.0  # the topics that it has read are unknown
         mine = np.flatnonzero(watched.group.owner == watched.names.index(member))
         each = [self.of_topic.get(watched.group.topics[topic], 1.0) for topic in watched.group.topic_of[mine].tolist()]
         if not self._stated and len(set(each)) != 1:
-            return 0.0  # a number of mixed records changes with what the member reads
+            return 0.0  # the rate of mixed records depends on the mix
         weight = np.nan_to_num(watched.of_group(rate)[mine], nan=0.0)
         return float(np.average(each, weights=weight if weight.any() else None)) if each else 1.0
 
     def keep(self, members: Iterable[str]) -> None:
-        """Forget what others have told, but not what was learned of it."""
+        """Drop the reports of all other members, but keep the costs learned from them."""
         there = set(members)
         self._told = {member: each for member, each in self._told.items() if member in there}
 
     def settle(self, rates: Mapping[str, float]) -> bool:
-        """Merge what members have told; ``rates`` is each topic's arrivals in records/s. Whether a cost has changed."""
+        """Merge members' reports, return whether a cost changed; ``rates`` is each topic's arrivals in records/s."""
         told, self.news, self._rates = [each for each, _ in self._told.values()], False, rates
         topics = sorted({topic for each in told for topic in each})
         if not topics:
@@ -102,7 +101,7 @@ class TopicCosts:
         return changed
 
     def _cost(self, octaves: float, before: float) -> float:
-        """The cost of a topic by what is found now; as it was where it is off by little: it must not go to and fro."""
+        """Return the new cost of a topic, or the old one if the change is small, so that it does not oscillate."""
         tuning = self._tuning
         if abs(octaves) < (tuning.apart if before == 1 else tuning.alike):
             return 1.0
@@ -112,7 +111,7 @@ class TopicCosts:
 
 
 def _octaves(told: Sequence[Mapping[str, float]], busiest: str) -> dict[str, float]:
-    """Topic to the octaves by which its records take longer than those of the busiest, by members that read both."""
+    """Return topic to the octaves by which its records take longer than the busiest's, by members that read both."""
     ratios: dict[str, list[float]] = {}
     for each in told:
         if busiest in each:

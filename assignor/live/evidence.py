@@ -1,10 +1,10 @@
-"""Evidence of what members can process, in records/s: what they say of themselves, and what they are seen to do.
+"""Evidence of members' capacities, in records/s: their own measurements, and the progress of their commits.
 
-A member that was measured while it was busy knows its own capacity. One with a backlog in all readings for a while
-shows it: what it commits in that time, give or take a commit. What a member without a backlog processes is a lower
-bound, which counts until its capacity is known.
+A member measures its own capacity while it is busy. A member with a backlog in all readings for a while shows its
+capacity: the records that it commits in that time, give or take one commit. The rate of a member without a backlog is
+a lower bound, which counts until its capacity is known.
 
-Commits come in steps, so what one shows is known in bounds, which become narrower the longer it is watched.
+Commits come in steps, so a rate from commits has bounds. They become narrower with a longer time.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from loadwise.assignor.model import LARGEST, Bools, Floats
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """All that is known of one member."""
+    """The evidence of one member's capacity."""
 
     known: Known | None = None
     told: tuple[float, int] | None = None
-    """What it has measured of itself, and when."""
+    """Its own measurement, and when it was reported."""
     exact_ms: int | None = None
-    """When it was last seen to process all that it can, by its notes."""
+    """When its notes last showed it at its capacity."""
 
 
 _NONE = _Evidence()
 _SAME = 1.25
-"""So many times as much or as little is the same statement."""
+"""Two reports that differ by at most this factor are the same."""
 
 
 class CapacityEstimates:
-    """The evidence of all members, by a name that outlives their ids where they have one.
+    """The evidence of all members, by group instance id, or else by member id.
 
     ``slack_s`` is about the time between two commits of a member.
     """
@@ -49,15 +49,15 @@ class CapacityEstimates:
         self._tuning, self._slack_ms = tuning or CapacityTuning(), slack_s * 1000
         self._of: dict[str, _Evidence] = {}
         self._off: dict[str, tuple[float, float]] = {}
-        """What members have said of themselves and what they were seen to process, where that contradicts it."""
+        """Reported and observed capacities of members, where the two contradict each other."""
         self._seen_ms = 0
-        """When a member was last seen to fall behind: what is seen counts for all of them until it is over."""
+        """When a member was last seen to fall behind: until that ends, observed capacities count for all members."""
         self._members: tuple[str, ...] = ()
         self._seen: deque[tuple[int, Floats]] = deque()
         self._lagging_since = np.empty(0)
 
     def watch(self, members: tuple[str, ...], now_ms: int) -> None:
-        """Begin anew with these members, after a rebalance: what happened during it is no measurement."""
+        """Restart with these members after a rebalance: the time of the rebalance is no measurement."""
         self._members = members
         self._begin_anew()
         for member in self._of.keys() - set(members):
@@ -67,10 +67,10 @@ class CapacityEstimates:
                 self._off.pop(member, None)
 
     def rescale(self, factors: Mapping[str, float], since_ms: int) -> None:
-        """Records are counted in another unit from now on, in which each member's numbers are so many times as large.
+        """Change the unit of records from now on; each member's numbers are multiplied by its factor.
 
-        What was seen in the old unit is no measurement in the new one. What was learned of a member before then is
-        forgotten: it may have been by other records, for which the factor is another one.
+        Readings in the old unit are dropped. An estimate from before ``since_ms`` is dropped too: it may come from
+        records of other topics, with another factor.
         """
         known = ((member, self._of[member].known) for member in factors if member in self._of)
         recent = ((member, each) for member, each in known if each is not None and each.at_ms >= since_ms)
@@ -82,9 +82,9 @@ class CapacityEstimates:
         self._lagging_since = np.full(len(self._members), math.nan)
 
     def measured(self, member: str, per_s: float, now_ms: int) -> None:
-        """Take in what a member has measured of itself while it was busy, as far as the group's commits bear it out.
+        """Take in a member's own measurement, as far as the group's commits agree with it.
 
-        It is corrected by what the member was seen to do when it fell behind.
+        It is corrected by the rate that the member reached when it fell behind.
         """
         if per_s <= 0:
             return
@@ -92,7 +92,7 @@ class CapacityEstimates:
         before = self._of.get(member, _NONE)
         known = before.known
         if known is not None and known.proven and known.at_ms - now_ms > self._tuning.recent_ms:
-            return  # it was told long before what is known was learned
+            return  # the report is much older than the estimate
         told = per_s, now_ms
         tuning, exact_ms = self._tuning, before.exact_ms
         if exact_ms is not None and now_ms - exact_ms < tuning.recent_ms and now_ms - self._seen_ms < tuning.held_ms:
@@ -101,7 +101,7 @@ class CapacityEstimates:
         self._of[member] = replace(before, told=told, known=Known.exactly(per_s, 1.0, now_ms))
 
     def seen(self, member: str, pace: Pace, now_ms: int) -> None:
-        """A member that falls behind processes so much: that is its capacity, whatever it says."""
+        """Take in the rate of a member that falls behind: this is its capacity, whatever it reports."""
         before, self._seen_ms = self._of.get(member, _NONE), now_ms
         if before.told is not None:
             each, at_ms = before.told
@@ -115,45 +115,44 @@ class CapacityEstimates:
         self._of[member] = replace(before, exact_ms=now_ms, known=known)
 
     def outdid(self, member: str, per_s: float) -> None:
-        """A member has processed so much at least: what it was seen to do before, if that is less, holds no more."""
+        """Drop a member's observed capacity if the member now exceeds it."""
         before = self._of.get(member, _NONE)
         if before.exact_ms is not None and before.known is not None and before.known.most_per_s < per_s:
             self._off.pop(member, None)
             self._of[member] = replace(before, exact_ms=None, known=None)
 
     def _corrected(self, member: str, per_s: float) -> float:
-        """What a member says, divided by how much too much it said while it was seen to fall behind.
+        """Return a reported capacity, corrected by the error of the member's report when it fell behind.
 
-        Where it never has, it can do more than it says if the others can: they are mostly of the same program.
+        A member that never fell behind gets the other members' median correction if that is upward: most members run
+        the same program.
         """
         if member not in self._off:
             return per_s * max(median([*(seen / said for said, seen in self._off.values())] or [1.0]), 1.0)
         said, seen = self._off[member]
-        if (
-            not said / _SAME <= per_s <= said * _SAME
-        ):  # its speed has changed: that was the contradiction, also for others
-            self._off.clear()
+        if not said / _SAME <= per_s <= said * _SAME:
+            self._off.clear()  # its speed has changed, which explains the contradiction, also for other members
             return per_s
         return per_s * seen / said
 
     def recalled(self, member: str, per_s: float, now_ms: int, *, instead: bool = False) -> None:
-        """Take in what an earlier leader had learned of a member, unless more is known.
+        """Take in a member's capacity from an earlier leader, unless there is an estimate.
 
-        ``instead`` of what is known, where that leader has led since it was learned.
+        ``instead``: replace the estimate, because that leader has led since it was made.
         """
         before = self._of.get(member, _NONE)
         if per_s > 0 and (instead or before.known is None):
             self._of[member] = replace(before, known=Known.exactly(per_s, self._tuning.recalled, now_ms))
 
     def known_of(self, members: Sequence[str]) -> dict[str, float]:
-        """What has been learned of each member, in records/s; 0 where nothing but a lower bound is known."""
+        """Return the learned capacity of each member, in records/s; 0 if only a lower bound is known."""
         known = ((member, self._of.get(member, _NONE).known) for member in members)
         return {member: each.per_s if each is not None and each.proven else 0.0 for member, each in known}
 
     def update(self, processed: Floats, lagging: Bools, now_ms: int, *, since_ms: int | None = None) -> None:
-        """Take in a reading: records that each member has processed since `watch`, and who has a backlog right now.
+        """Take in a reading: the records that each member has processed since `watch`, and the members with a backlog.
 
-        Those who have one have had it since ``since_ms`` at least, or since now.
+        A backlog has existed at least since ``since_ms``, by default since ``now_ms``.
         """
         if self._seen and now_ms <= self._seen[-1][0]:
             return
@@ -169,7 +168,7 @@ class CapacityEstimates:
     def _observe(self, number: int, member: str, now_ms: int) -> None:
         tuning, before = self._tuning, self._of.get(member, _NONE)
         if before.exact_ms is not None and now_ms - before.exact_ms < tuning.recent_ms:
-            return  # what its commits show without its notes is less precise
+            return  # commits without notes are less precise
         since = float(self._lagging_since[number])
         saturated = now_ms - since >= tuning.shortest_ms
         start, earlier = next((each for each in self._seen if not saturated or each[0] >= since), self._seen[-1])
@@ -178,7 +177,7 @@ class CapacityEstimates:
             return
         records = max(float(self._seen[-1][1][number] - earlier[number]), 0.0)
         per_s = records * 1000 / watched_ms
-        # Before and after the time there may be as much that was processed and is not committed, or was earlier.
+        # At either end, records of about one commit interval may be processed but not committed yet.
         least = records * 1000 / (watched_ms + self._slack_ms)
         most = records * 1000 / max(watched_ms - self._slack_ms, 1.0)
         known = before.known
@@ -188,7 +187,7 @@ class CapacityEstimates:
             self._of[member] = replace(before, known=Known(per_s, 0.0, now_ms, False, least, math.inf))
 
     def of(self, stated: Mapping[str, float], now_ms: int) -> Capacities:
-        """The capacities of these members; ``stated`` is what users gave in relation to the others, 0 where nothing."""
+        """Return the capacities of these members; ``stated`` are relative capacities that users set, 0 if not set."""
         known = [self._of.get(member, _NONE).known for member in stated]
         falls_behind = bool(np.isfinite(self._lagging_since).any())
         given = np.array(list(stated.values()), np.float64)

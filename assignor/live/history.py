@@ -1,4 +1,4 @@
-"""What the leader of a group was told lately, so that its decisions can be made again: a report becomes a test."""
+"""The latest events of a group's leader, so that its decisions can be replayed: a bug report becomes a test."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from loadwise.assignor.live.watch import GroupWatch
 
 _MOST_READINGS, _MOST_BYTES = 200, 8_000_000
 _PER_PARTITION = 500
-"""About so many bytes of a watch belong to each partition."""
+"""About the bytes of a watch for each partition."""
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class History:
-    """The newest events of a group's watch, and what was decided after them."""
+    """The newest events of a group's watch, and its decisions after them."""
 
     start: GroupWatch | None
-    """The watch before the first event; None before anything was told, and where the group is too large to be kept."""
+    """The watch before the first event; None before any event, and if the group is too large to record."""
     events: Events = ()
     decisions: tuple[Decision, ...] = ()
 
 
 def replay(history: History) -> Iterator[Decision]:
-    """Make the decisions of a history again."""
+    """Yield the decisions of a history, made again from its events."""
     watch = copy.deepcopy(history.start)
     if watch is None:
         return
@@ -46,14 +46,14 @@ class _Part:
 
 
 class Recorder:
-    """Tells a watch its events, and keeps them in two parts: when the newer one is full, the older one goes."""
+    """Passes events to a watch and keeps them in two parts: when the newer one is full, the older one is dropped."""
 
     def __init__(self, watch: GroupWatch) -> None:
         self.watch = watch
         self._parts: tuple[_Part, ...] = ()
 
     def handle(self, event: Event) -> Decision | None:
-        """Pass an event on."""
+        """Pass an event to the watch; return its decision."""
         part = self._part()
         if part is not None:
             part.events.append(event)
@@ -67,7 +67,7 @@ class Recorder:
         return decision
 
     def history(self) -> History:
-        """Answer what is kept."""
+        """Return the recorded events and decisions."""
         if not self._parts:
             return History(start=None)
         events = tuple(event for part in self._parts for event in part.events)
@@ -75,7 +75,7 @@ class Recorder:
         return History(start=self._parts[0].start, events=events, decisions=decisions)
 
     def _part(self) -> _Part | None:
-        """The part that the next event belongs to; None where a part would take too much memory."""
+        """Return the part for the next event; None if a part would take too much memory."""
         most, watch_size = _MOST_BYTES // 2, _PER_PARTITION * self.watch.size
         if watch_size >= most:
             self._parts = ()

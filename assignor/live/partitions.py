@@ -1,4 +1,4 @@
-"""All that is known of the partitions of one group: the stages that go by partition, one after the other."""
+"""The state of the partitions of one group: applies the stages that work by partition in order."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from loadwise.assignor.live.tuning import Tuning
 from loadwise.assignor.model import Floats, GroupSnapshot
 
 _FORGOTTEN, _FEW = 2, 100
-"""Partitions that the group has given up are kept up to so many times those that it has, and some: it may return."""
+"""Limit of all known partitions: this many times those of the group, and some, since it may read others again."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PartitionState(Table):
-    """What is known after a reading."""
+    """The state of all partitions after a reading."""
 
     arrivals: Arrivals = field(default_factory=Arrivals)
     progress: Progress = field(default_factory=Progress)
     backlog: Backlog = field(default_factory=Backlog)
     end: Floats = field(default_factory=no_partitions)
-    """float64[P]: where partitions end, NaN where the newest reading lacks them."""
+    """float64[P]: the ends of partitions, NaN if the newest reading lacks them."""
     went_on: Floats = field(default_factory=no_partitions)
-    """float64[P]: records that were processed between the two newest readings."""
+    """float64[P]: records processed between the two newest readings."""
     read_at_ms: int | None = None
     """When the newest reading was taken; None before the first."""
 
 
 class Partitions:
-    """The partitions by number, and their state, which is spread and picked as a whole."""
+    """The partitions by number, and their state, which grows and shrinks as a whole."""
 
     def __init__(self, tuning: Tuning, slack_s: float) -> None:
         self._tuning, self._slack_s = tuning, slack_s
@@ -42,10 +42,10 @@ class Partitions:
         self.state = PartitionState()
 
     def prior(self, ends: Mapping[tuple[str, int], int], at_ms: int) -> None:
-        """Take in where partitions ended before the first reading, or before the first in a long time."""
+        """Take in the ends of partitions before the first reading, or before the first in a long time."""
         before = self.index.array(ends)
         state = self._spread()
-        nothing = np.full(len(before), np.nan)  # it is no second reading of what waits now
+        nothing = np.full(len(before), np.nan)  # it is no second reading of the backlog
         self.state = replace(
             state,
             arrivals=prior(state.arrivals, before, at_ms),
@@ -63,7 +63,7 @@ class Partitions:
         self.state = PartitionState(arrivals, progress, backlog, reading.end, went_on, now_ms)
 
     def include(self, group: GroupSnapshot) -> None:
-        """Number all of a group; forget what it has given up, once that is the larger part of what is known."""
+        """Number all partitions of a group; drop those that it no longer reads once they are the larger part."""
         self.index.add(
             (topic, number)
             for topic, count in zip(group.topics, np.diff(group.topic_start).tolist(), strict=True)

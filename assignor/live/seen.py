@@ -1,9 +1,9 @@
-"""What members are seen to process while they fall behind: evidence that counts more than what they say of themselves.
+"""The rates of members that fall behind: evidence that counts more than their own reports.
 
-A note beside a commit tells when it was made, by its member's own clock. So two notes of a member tell exactly what it
-has processed in between, and the ends of its partitions tell what has arrived. A member whose backlog has grown in two
-intervals in a row is at 100 % or more: it processes what it can, and that is its capacity. A pause or a slow record
-lies within one interval, since nothing is committed meanwhile, and the backlog shrinks in the next one.
+A note beside a commit has the time of the commit, by its member's own clock. So two notes of a member give its exact
+progress in between, and the ends of its partitions give the arrivals. A member whose backlog has grown in two intervals
+in a row is at 100 % or more, so its rate is its capacity. A pause or a slow record lies within one interval, because
+the member commits nothing meanwhile, and the backlog shrinks in the next one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from loadwise.assignor.model import Bools, Floats, Ints, Owners
 
 
 class Pace(NamedTuple):
-    """What a member that falls behind is seen to process, in records/s, and by how much that may be wrong."""
+    """The rate of a member that falls behind, in records/s, with its bounds."""
 
     per_s: float
     least_per_s: float
@@ -35,10 +35,10 @@ class _Mark:
     at_ms: int
     """By the member's clock."""
     read_ms: int
-    """When it was read, by ours."""
+    """When it was read, by the leader's clock."""
     end: Floats
     done: Floats
-    """Records that the group has processed so far, in units of cost."""
+    """Records that the group has processed until then, in units of cost."""
 
 
 class Seen:
@@ -49,14 +49,14 @@ class Seen:
         self._marks: dict[str, deque[_Mark]] = {}
         self._rows: dict[str, Ints] = {}
         self.suspects: frozenset[str] = frozenset()
-        """Members that the newest reading shows with a grown backlog: a reading that comes soon tells more."""
+        """Members whose backlog grew in the newest reading; an early next reading confirms it."""
         self._grew_ms: dict[str, int] = {}
         """When a reading last showed that a member's backlog had grown."""
         self.at_least: dict[str, float] = {}
-        """What the newest reading shows that members can process at least, in records/s."""
+        """Lower bounds of members' capacities by the newest reading, in records/s."""
 
     def begin(self, members: Sequence[str], owner: Owners) -> None:
-        """Watch a new assignment; what was seen of another one is forgotten."""
+        """Watch a new assignment, and drop the marks of the last one."""
         self._marks = {member: deque(maxlen=self._tuning.marks) for member in members}
         order = np.argsort(owner, kind="stable")
         starts = np.searchsorted(owner[order], np.arange(len(members) + 1))
@@ -66,11 +66,11 @@ class Seen:
         self.suspects, self._grew_ms = frozenset(), {}
 
     def saw(self, noted: Mapping[str, int], *, end: Floats, done: Floats, rate: Floats, now_ms: int) -> dict[str, Pace]:
-        """Take in a reading; answer the members that are seen to fall behind.
+        """Take in a reading; return the pace of the members that fall behind.
 
-        ``noted`` is when members have written their newest notes. The arrays are float64[P]: where partitions end, NaN
-        where that was not read; records that were processed; the arrival rates that two readings have confirmed: all in
-        units of cost.
+        ``noted`` has the time of each member's newest note. The arrays are float64[P], in units of cost: ``end`` has
+        the ends of partitions, NaN if not read; ``done`` the processed records; ``rate`` the arrival rates confirmed by
+        two readings.
         """
         suspects, behind = set(), {}
         self.at_least = {}
@@ -80,7 +80,7 @@ class Seen:
             marks, rows = self._marks[member], self._rows[member]
             mark = _Mark(at_ms, now_ms, end[rows], done[rows])
             if marks and not 0 <= at_ms - marks[-1].at_ms <= now_ms - marks[-1].read_ms + self._tuning.off_ms:
-                marks.clear()  # the clock of another machine, or of one that was started again
+                marks.clear()  # the clock of another machine, or of a restarted one
             if not marks or at_ms - marks[-1].at_ms >= self._tuning.shortest_ms:
                 marks.append(mark)
                 self.at_least[member] = self._did(marks)
@@ -94,17 +94,17 @@ class Seen:
         return behind
 
     def begin_anew(self) -> None:
-        """Forget what was seen: records cost something else from now on."""
+        """Drop all marks, because the costs of records have changed."""
         for marks in self._marks.values():
             marks.clear()
 
     def grew(self, members: Sequence[str], now_ms: int) -> Bools:
-        """bool[M]: whose backlog has grown lately."""
+        """Return bool[M]: members with a backlog that grew lately."""
         after_ms = now_ms - self._tuning.lately_ms
         return np.array([self._grew_ms.get(member, after_ms) > after_ms for member in members], bool)
 
     def _pace(self, marks: Sequence[_Mark], rate: Floats) -> Pace | None:
-        """What a member processes, as long as its backlog grows; of 0 records/s where one interval alone shows it."""
+        """Return the pace of a member while its backlog grows; 0 records/s if only one interval shows it; else None."""
         grew: list[tuple[float, float]] = []
         for before, after in zip(marks[-2::-1], marks[:0:-1], strict=True):
             seconds = (after.at_ms - before.at_ms) / 1000
@@ -113,13 +113,13 @@ class Seen:
             went_on = after.done - before.done
             processed = self._outrun(np.minimum(came, rate * seconds), went_on)
             if processed is None:
-                # What only one reading shows so far is worth another one, and no more: its ends may be wrong.
+                # A rise in a single reading only justifies an early next one: its ends may be wrong.
                 return Pace(0.0, 0.0, 0.0) if not grew and self._outrun(came, went_on) is not None else self._of(grew)
             grew.append((processed, seconds))
         return self._of(grew)
 
     def _did(self, marks: Sequence[_Mark]) -> float:
-        """What a member has processed for a while at least, in records/s; 0 where it was not seen for that long."""
+        """Return the least rate of a member over a while, in records/s; 0 if it was not seen for that long."""
         newest = marks[-1]
         before = [mark for mark in marks if newest.at_ms - mark.at_ms >= self._tuning.outdone_ms]
         if not before:
@@ -128,20 +128,20 @@ class Seen:
         return self._paced(float((newest.done - before[-1].done).sum()), seconds).least_per_s
 
     def _outrun(self, came: Floats, went_on: Floats) -> float | None:
-        """How many records a member has processed in an interval, if clearly more have arrived; else None."""
-        # A partition that stands while its member goes on is paused, or has a record that is tried again and again.
+        """Return the records that a member processed in an interval if clearly more have arrived; else None."""
+        # A partition that stands still while its member makes progress is paused, or the member retries a record.
         counts = (went_on > 0) & ~np.isnan(came)
         arrived, processed = float(came[counts].sum()), float(went_on[counts].sum())
         noise = max(self._tuning.deviations * math.sqrt(arrived), self._tuning.least_part * arrived)
         return processed if arrived - processed > noise else None
 
     def _of(self, grew: Sequence[tuple[float, float]]) -> Pace | None:
-        """The pace in the intervals in which a backlog grew, the newest first: records and seconds of each."""
+        """Return the pace over the intervals in which a backlog grew: records and seconds of each, the newest first."""
         if not grew:
             return None
         if len(grew) < self._tuning.intervals:
             return Pace(0.0, 0.0, 0.0)
-        # In the oldest interval the member may have begun to fall behind, so that it was idle for a part of it.
+        # The member may have begun to fall behind within the oldest interval, and been idle before.
         counted = grew[:-1] or grew
         return self._paced(sum(each for each, _ in counted), sum(each for _, each in counted))
 

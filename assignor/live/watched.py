@@ -1,4 +1,4 @@
-"""The assignment that is being watched: what partitions are to their members."""
+"""The assignment under watch: maps the values of partitions to members."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ class Watched:
 
     group: GroupSnapshot
     rows: Ints
-    """int64[P]: the number that each row of the group has in the readings."""
+    """int64[P]: the number of each row of the group in the readings."""
     names: tuple[str, ...]
-    """Each member's group instance id, or else its member id: what its capacity is remembered by."""
+    """Each member's group instance id, or else its member id: the key of its capacity."""
     stated: Mapping[str, float]
-    """What users gave as capacity, by those names; 0 where nothing."""
+    """The capacities that users set, by those names; 0 if not set."""
     too_slow: tuple[str, ...]
-    """The members that were left without a partition because of their speed."""
+    """The members without a partition because of their speed."""
     generation: int
     since_ms: int
     in_force: bool = True
-    """Whether the group has it now; it has not while it rebalances, or where another member leads."""
+    """Whether the assignment is in force; False while the group rebalances, or if another member leads."""
 
     @classmethod
     def of(
         cls, target: Assignment, stated: Mapping[str, float], generation: int, now_ms: int, partitions: Partitions
     ) -> Self:
-        """Watch a target, whose partitions are numbered from now on; ``stated`` is by member id."""
+        """Return the watched form of a target, and number its partitions; ``stated`` is by member id."""
         group = replace(target.group, owner=target.owner)
         names = tuple(instance or member for member, instance in zip(group.members, group.instance_ids, strict=True))
         partitions.include(group)
@@ -51,7 +51,7 @@ class Watched:
         )
 
     def owner_of(self, partition: tuple[str, int]) -> str | None:
-        """The name of a partition's owner; None where nobody of the group has it."""
+        """Return the name of a partition's owner; None if no member owns it."""
         if partition[0] not in self.group.topics:
             return None
         topic = self.group.topics.index(partition[0])
@@ -61,40 +61,40 @@ class Watched:
         return None if owner == NOBODY else self.names[owner]
 
     def of_group(self, array: Floats) -> Floats:
-        """float64[the group's partitions]: what the array of all partitions that were ever read has of them."""
+        """Return float64[the group's partitions]: their values in an array of all known partitions."""
         return array[self.rows]
 
     def sums(self, array: Floats) -> Floats:
-        """float64[M]: the sum of such an array over each member's partitions, unknown ones left out."""
+        """Return float64[M]: the sum of such an array over each member's partitions, without unknown ones."""
         owner, values = self.group.owner, self.of_group(array)
         given = (owner != NOBODY) & ~np.isnan(values)
         return np.bincount(owner[given], values[given], len(self.names)).astype(np.float64)
 
 
 class MemberReading(NamedTuple):
-    """What a reading shows of each member."""
+    """The state of each member after a reading."""
 
     processed: Floats
-    """float64[M]: records that its partitions have given so far, by what they cost."""
+    """float64[M]: records of its partitions processed so far, multiplied by their costs."""
     went_on: Bools
-    """bool[M]: whether it has committed anything new since the reading before."""
+    """bool[M]: whether it has committed new offsets since the previous reading."""
     lagging: Bools
-    """bool[M]: whether more waits than a moment's arrivals."""
+    """bool[M]: whether its backlog is more than the arrivals of a moment."""
     saturated: Bools
-    """bool[M]: whether that is since it processes all that it can."""
+    """bool[M]: whether it lags because it is at its capacity."""
 
 
 def observe(
     watched: Watched, state: PartitionState, cost: Floats | float, slack_s: float, tuning: ActivityTuning
 ) -> MemberReading:
-    """Look at the members of an assignment after a reading; ``cost`` is what a record of each partition costs."""
+    """Return the state of the members after a reading; ``cost`` is the cost of a record of each partition."""
     now_ms, progress = state.read_at_ms or 0, state.progress
-    # A backlog that nobody can read, since its broker is away, tells nothing of its member.
+    # A backlog whose broker is unreachable says nothing about the member.
     unread = np.isnan(state.end)
     rate, waiting = (np.where(unread, np.nan, each) for each in (state.arrivals.rate, state.backlog.waiting))
     least = np.maximum(tuning.backlog_s * watched.sums(rate), tuning.never_a_backlog)
     lagging = watched.sums(waiting) > least
-    # One that stands while its member goes on with others is paused, or has a record that is tried again and again.
+    # A partition that stands still while its member makes progress is paused, or the member retries a record.
     goes_on = now_ms - progress.went_on_ms <= 1000 * max(tuning.still_s, tuning.still_commits * slack_s)
     saturated = watched.sums(np.where(goes_on, waiting, 0.0)) > least
     saturated |= lagging & (watched.sums(goes_on.astype(float)) == 0)

@@ -119,7 +119,7 @@ def a_member_that_hangs(group):
     hanging.toggle_hanging()
 
     def told():
-        return [line for member in group.members for line in member.told if "would wait for who has a backlog" in line]
+        return [line for member in group.members for line in member.told if "would wait for a member" in line]
 
     group.wait_until(told, MINUTE_S, why="a warning")
     others = [number for number in range(len(RATES)) if number not in hanging.owned]
