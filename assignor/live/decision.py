@@ -1,4 +1,4 @@
-"""What was decided after a reading, and why, for people and programs."""
+"""The decision after a reading and its reason, for people and programs."""
 
 from __future__ import annotations
 
@@ -21,45 +21,45 @@ class Decision:
     """One decision of the member that watches its group."""
 
     generation: int
-    """The generation that was looked at."""
+    """The generation that was judged."""
     now_ms: int
-    """When, by the caller's clock."""
+    """The time of the decision, by the caller's clock."""
     ask: bool = False
-    """Whether a rebalance is to be asked for."""
+    """Whether to request a rebalance."""
     reason: str
-    """Why, or why not."""
+    """The reason for ``ask``."""
     exhausted: bool = False
-    """Whether one would be asked for, had there not been as many in this hour as there may be."""
+    """Whether the hourly limit alone prevents a request for a rebalance, for the first time."""
     waiting: bool = False
-    """Whether one would be asked for, did it not have to wait for a member that stands still."""
+    """Whether a rebalance is not requested because it would wait for a member that stands still."""
     soon: bool = False
-    """Whether the next reading should come soon: it may confirm what this one shows."""
+    """Whether the next reading should come soon, because it may confirm this one."""
     members: tuple[str, ...]
-    """Instance ids, or member ids where there are none; the arrays are in this order."""
+    """Group instance ids, or else member ids; the arrays are in this order."""
     capacity_per_s: Floats
-    """float64[M], in records/s; relative where ``judgement.known`` is False."""
+    """float64[M], in records/s; relative if ``judgement.known`` is False."""
     judgement: Judgement
-    """Demand and utilisation, before and after."""
+    """Demand and utilisation, before and after a rebalance."""
     lag: Floats
     """float64[M], in records."""
     missing: int
-    """How many members the group lacks; 0 where it suffices, or where that is not known."""
+    """The number of members that the group lacks; 0 if it needs no more, or if that is unknown."""
     wanted: int | None = None
-    """How many members a scaler should give the group; None where that is not known."""
+    """The number of members that a scaler should give the group; None if unknown."""
     settings: LiveSettings
     too_slow: tuple[str, ...] = ()
-    """The members without a partition because of their speed; named as in ``members``."""
+    """The members without a partition because of their speed, named as in ``members``."""
     overfull: tuple[TopicPartition, float] | None = None
-    """A partition in which more arrives than any member can process, and how many times as much; None without one."""
+    """A partition with more arrivals than any member can process, and the ratio of the two; None without one."""
 
     @property
     def moved(self) -> list[TopicPartition]:
-        """The partitions that a rebalance would move."""
+        """Return the partitions that a rebalance would move."""
         return [self.judgement.group.name_of(row) for row in self.judgement.moved.tolist()]
 
     @property
     def too_small(self) -> str:
-        """That the group is too small, and by how much; for a log."""
+        """Return the log line that the group is too small, and by how much."""
         return (
             f"The group is too small: {self.judgement.needed:.0%} of what its members can process arrives, and"
             f" {self.missing} more like them are needed to get below {self.settings.healthy:.0%}"
@@ -67,7 +67,7 @@ class Decision:
 
     @property
     def too_heavy(self) -> str:
-        """That one partition is too much for any member; for a log. Empty where none is."""
+        """Return the log line that a partition is too much for any member; empty without one."""
         if self.overfull is None:
             return ""
         (topic, number), times = self.overfull
@@ -77,7 +77,7 @@ class Decision:
         )
 
     def __str__(self) -> str:
-        """One line for a log."""
+        """Return the decision as one log line."""
         judged = self.judgement
         each = zip(self.members, judged.demand.tolist(), judged.before.tolist(), judged.after.tolist(), strict=True)
         used = "{:.0%}" if judged.known else "{:,.0f}/s"
@@ -109,13 +109,13 @@ def decided(
     silent: Collection[str],
     wanted: int | None,
 ) -> Decision:
-    """Describe what a reading shows; ``silent`` are the members that process nothing of their backlog."""
+    """Return the decision after a reading; ``silent`` are the members that process nothing of their backlog."""
     rate = np.nan_to_num(watched.of_group(state.arrivals.rate * cost), nan=0.0)
     per_s, missing = capacities.per_s, 0
     if capacities.known and bool(capacities.proven.all()) and float(rate.sum()) > per_s.sum():
         missing = max(members_that_do(rate, per_s, settings.healthy) - len(per_s), 0)
-    # The backlog of a member that stands still tells nothing of its partitions.
-    works = np.array([*(name not in silent for name in watched.names), False])  # and nobody does not
+    # The backlog of a member that stands still says nothing about its partitions.
+    works = np.array([*(name not in silent for name in watched.names), False])  # unowned partitions
     worked_on = np.where(works[watched.group.owner], watched.of_group(state.backlog.waiting), np.nan)
     return Decision(
         now_ms=now_ms,
@@ -138,4 +138,4 @@ def _partitions(moved: int) -> str:
 
 
 _MOST_NAMED = 12
-"""So many members are named in a line."""
+"""Members that are named in a line."""

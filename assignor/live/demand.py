@@ -1,7 +1,7 @@
-"""Demand: what a partition asks of its member, in records/s, so that nothing piles up and what has is worked off.
+"""Demand: the records/s of a partition that its member must process to keep up and to work off the backlog.
 
-To work a backlog off within H seconds, a member needs to process ``rate + backlog / H`` of each of its partitions. So
-this is the one weight that adds up, and the demand of a member over its capacity is its **utilisation**.
+To work off a backlog within H seconds, a member must process ``rate + backlog / H`` of each of its partitions. These
+values add up over partitions. The demand of a member divided by its capacity is its **utilisation**.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ def demand(
     capacity_per_s: float | None,
     tuning: DemandTuning,
 ) -> Floats:
-    """float64[P]: ``rate + backlog / H`` in records/s, NaN where the rate is not known and nothing waits.
+    """Return float64[P]: ``rate + backlog / H`` in records/s, NaN if the rate is unknown and there is no backlog.
 
-    H is `DemandTuning.drain_s`, or as much more as the whole group needs to work its backlog off. ``asking``
-    are the rows of the group, ``capacity_per_s`` what it can process, None where that is unknown.
+    H is `DemandTuning.drain_s`, or the longer time in which the whole group can work off its backlog. ``asking`` are
+    the rows of the group, ``capacity_per_s`` is the capacity of the group, None if unknown.
 
-    Where no rate is known of any partition, the backlog alone is the demand, and a partition without one is idle: a
-    guess at its rate by the backlog of others would outweigh what is known.
+    If no rate of any partition is known, the backlog alone is the demand, and a partition without one is idle: a rate
+    guessed from the backlog of others would outweigh the known values.
     """
     backlog = np.nan_to_num(waiting, nan=0.0)
     horizon_s, in_all = tuning.drain_s, float(backlog[asking].sum())
     if capacity_per_s is not None and in_all:
         spare = capacity_per_s - float(np.nansum(rate[asking]))
-        # Where it does not even suffice for what arrives, the rate alone is to be shared.
+        # If the capacity is below the arrivals, share the rate alone.
         horizon_s = max(horizon_s, in_all / spare) if spare > 0 else math.inf
     unknown = np.isnan(rate)
     asked = np.nan_to_num(rate, nan=0.0) + backlog / horizon_s

@@ -11,21 +11,21 @@ from loadwise.protocol.live_notes import Memory
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Said:
-    """What a member says of itself, with a commit or when it joins."""
+    """A member's report about itself, with a commit or when it joins."""
 
     per_s: float = 0.0
-    """Records that it processes in a busy second; 0 where it does not know."""
+    """Records that it processes in a busy second; 0 if unknown."""
     each_s: Mapping[str, float] = field(default_factory=dict)
     """Topic to the seconds that one of its records takes."""
     learned_per_s: float = 0.0
-    """What its last leader had learned of it."""
+    """Its capacity in records/s, learned by its last leader; 0 if unknown."""
     written_ms: int | None = None
-    """When it wrote the note beside its commit, by its own clock; None where this is no new note."""
+    """When it wrote the note beside its commit, by its own clock; None if there is no new note."""
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class PriorEnds:
-    """Where partitions ended some time before the first reading, or before the first in a long time."""
+    """The ends of partitions some time before the first reading, or before the first in a long time."""
 
     at_ms: int
     ends: Mapping[tuple[str, int], int]
@@ -33,18 +33,18 @@ class PriorEnds:
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Joined:
-    """All members have joined; ``memory`` is that of the leader in between, None where there was no other one."""
+    """All members have joined; ``memory`` is that of a leader in between, None if there was no other leader."""
 
     at_ms: int
     said: Mapping[str, Said]
     memory: Memory | None
     off: bool = False
-    """Whether one of them does not want to be rebalanced for the load."""
+    """Whether a member has turned rebalances for the load off."""
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Assigned:
-    """An assignment is in force, made by a rebalance that took so long; ``stated`` as of `GroupWatch.capacities`."""
+    """An assignment is in force after a rebalance of ``duration_ms``; ``stated`` as of `GroupWatch.capacities`."""
 
     at_ms: int
     target: Assignment
@@ -66,7 +66,7 @@ class Read:
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Asked:
-    """The rebalance that was decided last was asked for."""
+    """The rebalance that was decided last was requested."""
 
     at_ms: int
 

@@ -1,4 +1,4 @@
-"""Least squares over polls: what the polls themselves take, and a record of each topic."""
+"""Least squares over polls: the time of a poll itself, and of a record of each topic."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ POLL, OTHERS, FIRST = 0, 1, 2
 NEGLIGIBLE = 1e-9
 _NS, _TOLD_APART = 1e-9, 1e4
 _PRECISEST = 1e-3
-"""No time is measured more precisely than this: what always comes in one proportion is not told apart by rounding."""
+"""The least relative error of a time, so that rounding does not separate topics that always come in one proportion."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Sums:
-    """The normal equations of polls; columns as above."""
+    """The normal equations of polls, with the columns above."""
 
     at_ns: int = 0
     products: Floats = field(default_factory=lambda: np.zeros((FIRST, FIRST)))
@@ -30,21 +30,21 @@ class Sums:
 
     @property
     def records(self) -> Floats:
-        """float64[columns]: how many polls there were, and how many records of each topic they gave."""
+        """float64[columns]: the number of polls, and of their records of each topic."""
         return np.asarray(self.products[1:].sum(axis=0))
 
     @property
     def busy_s(self) -> float:
-        """How long all of that took."""
+        """The total time of these polls."""
         return float(self.with_time[1:].sum())
 
     def faded(self, now_ns: int, half_life_s: float) -> Sums:
-        """The same some time later."""
+        """Return the sums faded to a later time."""
         kept = 0.5 ** (max(now_ns - self.at_ns, 0) * _NS / half_life_s)
         return Sums(now_ns, self.products * kept, self.with_time * kept, self.squares * kept, self.rows * kept)
 
     def plus(self, counts: Floats, busy_s: float) -> Sums:
-        """The same and polls that gave alike."""
+        """Return the sums with similar polls added."""
         each = counts / counts[1:].sum()
         products, with_time = self.products + np.outer(each, counts), self.with_time + each * busy_s
         return Sums(
@@ -52,28 +52,28 @@ class Sums:
         )
 
     def of(self, columns: list[int]) -> Sums:
-        """The same with these columns only; -1 is one of which nothing is known."""
+        """Return the sums with these columns only; -1 stands for a new column."""
         known = np.array(columns) >= 0
         products = np.where(np.outer(known, known), self.products[np.ix_(columns, columns)], 0.0)
         return Sums(self.at_ns, products, np.where(known, self.with_time[columns], 0.0), self.squares, self.rows)
 
 
 class Fit(NamedTuple):
-    """What polls and records take, and the covariance of that; 0 where nothing is known."""
+    """The times of polls and records, and their covariance; 0 if unknown."""
 
     times: Floats
     covariance: Floats
 
     def takes(self, counts: Floats) -> tuple[float, float]:
-        """The seconds that so many polls and records take, and the standard error."""
+        """Return the seconds for these numbers of polls and records, and the standard error."""
         return float(counts @ self.times), math.sqrt(max(float(counts @ self.covariance @ counts), 0.0))
 
 
 def fitted(sums: Sums) -> Fit:
     """Fit the times of the columns.
 
-    What would be negative is left out, the worst first, and before that the poll itself where it cannot be told from
-    its records. What is left out has a time of 0.
+    A column whose time would be negative is left out, the most negative first. Before that, the poll itself is left out
+    if its time cannot be separated from that of its records. A column that is left out has the time 0.
     """
     products, size = sums.products, len(sums.with_time)
     times, covariance = np.zeros(size), np.zeros((size, size))

@@ -1,4 +1,4 @@
-"""Partitions by number, in the order in which they were first read, so that readings are arrays."""
+"""Numbers for partitions, in the order of their first reading, so that readings are arrays."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class _Columns(NamedTuple):
 
 
 class PartitionIndex:
-    """Numbers for partitions. They stay as they are, except where `keep` takes them back."""
+    """Numbers for partitions. They do not change, except by `keep`."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, int], int] = {}
         self._columns: _Columns | None = None
         self._last: tuple[list[tuple[str, int]], Ints] = [], np.empty(0, np.int64)
-        """What `rows` was asked for last, and the answer: readings are mostly of the same partitions."""
+        """The last argument and result of `rows`, because readings mostly have the same partitions."""
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -40,13 +40,13 @@ class PartitionIndex:
             self._rows.setdefault(partition, len(self._rows))
 
     def keep(self, rows: Ints) -> None:
-        """Forget all but these, the first of which is number 0 from now on; tables are to be picked by them as well."""
+        """Drop all other partitions and number these from 0; `Table.pick` must get the same rows."""
         partitions = list(self._rows)
         self._rows = {partitions[row]: number for number, row in enumerate(rows.tolist())}
         self._columns, self._last = None, ([], np.empty(0, np.int64))
 
     def rows(self, partitions: Collection[tuple[str, int]]) -> Ints:
-        """int64[n]: the numbers of partitions, which those that have none get now."""
+        """Return int64[n]: the numbers of partitions; number those that have none yet."""
         asked = list(partitions)
         if asked != self._last[0]:
             self.add(asked)
@@ -54,29 +54,29 @@ class PartitionIndex:
         return self._last[1]
 
     def spread(self, rows: Ints, values: Floats) -> Floats:
-        """float64[P]: values at their rows, NaN elsewhere."""
+        """Return float64[P]: the values at their rows, NaN elsewhere."""
         array = np.full(len(self._rows), math.nan)
         array[rows] = values
         return array
 
     def array(self, values: Mapping[tuple[str, int], float]) -> Floats:
-        """float64[P]: the value of each partition, NaN where there is none."""
+        """Return float64[P]: the value of each partition, NaN if it has none."""
         rows = self.rows(values.keys())
         return self.spread(rows, np.fromiter(values.values(), np.float64, len(values)))
 
     def of_topics(self, values: Mapping[str, float], other: float) -> Floats:
-        """float64[P]: the value of each partition's topic, ``other`` where there is none."""
+        """Return float64[P]: the value of each partition's topic, ``other`` if it has none."""
         topics, topic_of, _ = self._as_columns()
         return np.array([values.get(topic, other) for topic in topics], np.float64)[topic_of]
 
     def topic_sums(self, array: Floats) -> dict[str, float]:
-        """Topic to the sum over its partitions, unknown ones left out."""
+        """Return topic to the sum over its partitions, without unknown ones."""
         topics, topic_of, _ = self._as_columns()
         sums = np.bincount(topic_of, np.nan_to_num(array, nan=0.0), len(topics))
         return dict(zip(topics, sums.tolist(), strict=True))
 
     def by_topic(self, array: Floats) -> dict[str, Floats]:
-        """Topic to float64[its partitions], NaN where unknown."""
+        """Return topic to float64[its partitions], NaN if unknown."""
         topics, topic_of, number = self._as_columns()
         sizes = np.zeros(len(topics), np.int64)
         np.maximum.at(sizes, topic_of, number + 1)
@@ -86,7 +86,7 @@ class PartitionIndex:
         return dict(zip(topics, np.split(every, starts[1:]), strict=True)) if topics else {}
 
     def rows_of(self, group: GroupSnapshot) -> Ints:
-        """int64[the group's partitions]: the number of each, -1 for those without one."""
+        """Return int64[the group's partitions]: the number of each, -1 if it has none."""
         return np.fromiter(
             (
                 self._rows.get((topic, number), _UNREAD)
@@ -108,14 +108,14 @@ class PartitionIndex:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Table:
-    """A record of arrays, the last axis of which is the partitions of an index, and of tables within it."""
+    """A record of arrays whose last axis is the partitions of an index, and of further tables."""
 
     def spread(self, size: int) -> Self:
-        """The same for so many partitions; nothing is known of the new ones."""
+        """Return the table for ``size`` partitions, with NaN for the new ones."""
         return self._changed(lambda array: np.pad(array, _behind(array, size), constant_values=math.nan))
 
     def pick(self, rows: Ints) -> Self:
-        """The same of these partitions only."""
+        """Return the table of these partitions only."""
         return self._changed(lambda array: array[..., rows])
 
     def _changed(self, change: Callable[[Floats], Floats]) -> Self:

@@ -1,4 +1,4 @@
-"""What a rebalance would bring: the utilisation of every member now, and after the assignor's answer."""
+"""The effect of a rebalance: the utilisation of every member now, and after the assignor's new assignment."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from loadwise.assignor.model import (
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Judgement:
-    """One reading of a group, judged. Members as in ``group``."""
+    """The judgement of one reading of a group, with the members of ``group``."""
 
     group: GroupSnapshot
     """The group with the demand of its partitions as their load, in records/s."""
     known: bool
-    """Whether utilisation is a part of what members can do; otherwise it only compares them with each other."""
+    """Whether utilisation is a share of known capacities; otherwise it only compares members with each other."""
     demand: Floats
     """float64[M]: the demand of each member, in records/s."""
     before: Floats
-    """float64[M]: utilisation as it is: demand over capacity."""
+    """float64[M]: the present utilisation: demand over capacity."""
     after: Floats
-    """float64[M]: utilisation after a rebalance; that of ``before`` where none was looked for."""
+    """float64[M]: utilisation after a rebalance; equal to ``before`` if the assignor was not called."""
     moved: Ints
-    """int64[n]: rows that a rebalance would move."""
+    """int64[n]: the rows that a rebalance would move."""
     moved_share: float
-    """Their demand, as a share of all."""
+    """The demand of these rows, as a share of the total."""
     needed: float
-    """All demand over all capacity: above 1 the group is too small."""
+    """Total demand over total capacity: above 1 the group is too small."""
 
     @property
     def worst(self) -> float:
-        """The highest utilisation as it is."""
+        """The highest present utilisation."""
         return float(self.before.max(initial=0.0))
 
     @property
@@ -60,8 +60,8 @@ def judge(
 ) -> Judgement:
     """Judge a group by the demand of its partitions (float64[P], NaN where unknown).
 
-    The assignor is asked only where somebody is above the healthy level by more than any assignment could help, for it
-    costs the leader CPU time.
+    The assignor costs the leader CPU time. So it is called only if the highest utilisation is at least ``least_gain``
+    above the healthy level, and above the least that any assignment could reach.
     """
     weight = guess(load, group.topic_of) if group.size and not np.isnan(load).all() else np.zeros(group.size)
     known = group.capacity_known | capacities.reliable
@@ -79,7 +79,7 @@ def judge(
 
 
 def compare(group: GroupSnapshot, target: Owners, capacities: Capacities) -> Judgement:
-    """Judge what the change from the group's owners to those of ``target`` brings, by the group's load (no NaN)."""
+    """Judge the change from the group's owners to those of ``target``, by the group's load (without NaN)."""
     weight = np.zeros(group.size) if group.load is None else group.load
     demand = _sums(group, group.owner, weight)
     moved = np.flatnonzero((target != group.owner) & (group.owner != NOBODY))
@@ -102,9 +102,10 @@ def _sums(group: GroupSnapshot, owner: Owners, weight: Floats) -> Floats:
 
 
 def too_slow(group: GroupSnapshot) -> Ints:
-    """int64[n]: the members that were left without a partition because of their speed.
+    """Return int64[n]: the members without a partition because of their speed.
 
-    Each is slower than the fastest, and owns nothing although another member has two or more and one that it may read.
+    Each is slower than the fastest member and owns nothing, although another member owns two or more partitions, one of
+    which it may read.
     """
     owned = group.owner != NOBODY
     count = np.bincount(group.owner[owned], minlength=len(group.members))
@@ -117,10 +118,10 @@ def too_slow(group: GroupSnapshot) -> Ints:
 def overfull(
     group: GroupSnapshot, rate: Floats, waiting: Floats, capacities: Capacities
 ) -> tuple[TopicPartition, float] | None:
-    """The partition in which more arrives than any member can process, and how many times as much; None without one.
+    """Return the partition with more arrivals than any member can process, and the ratio of the two; None without one.
 
-    ``rate`` and ``waiting`` are float64[P], in records/s and records, NaN where unknown. Only a partition that has a
-    backlog on which somebody works counts: capacities may be estimated too low.
+    ``rate`` and ``waiting`` are float64[P], in records/s and records, NaN if unknown. Only a partition with a backlog
+    that its member processes counts, because capacities may be estimated too low.
     """
     fastest = float(capacities.per_s.max(initial=0.0)) if capacities.known else 0.0
     behind = np.where(waiting > 0, np.nan_to_num(rate, nan=0.0), 0.0)

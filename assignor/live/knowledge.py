@@ -1,4 +1,4 @@
-"""What is known of one group: its readings, and what its members have said and shown."""
+"""The knowledge of one group: its readings, and the reports and observed rates of its members."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from loadwise.assignor.model import Assignment, Floats, Member
 
 
 class GroupKnowledge:
-    """The stages of a reading up to capacity, and the assignment that is watched; arguments as of `GroupWatch`."""
+    """The stages of a reading up to capacity, and the assignment under watch; arguments as of `GroupWatch`."""
 
     def __init__(self, costs: Mapping[str, float], slack_s: float, max_poll_s: float, tuning: Tuning) -> None:
         self.tuning, self._slack_s = tuning, slack_s
@@ -30,13 +30,13 @@ class GroupKnowledge:
         self.activity = Activity(slack_s, max_poll_s, tuning.activity)
         self._costs = TopicCosts(costs, tuning.cost)
         self.lagging = np.empty(0, bool)
-        """bool[M]: which members had a backlog in the newest reading."""
+        """bool[M]: members with a backlog in the newest reading."""
         self._watched: Watched | None = None
-        """The assignment that is watched, or was before the rebalance that is going on."""
+        """The assignment under watch, or the last one during a rebalance."""
 
     @property
     def size(self) -> int:
-        """The partitions of which something is known."""
+        """The number of known partitions."""
         return len(self.partitions.index)
 
     @property
@@ -46,7 +46,7 @@ class GroupKnowledge:
 
     @property
     def costs(self) -> Mapping[str, float]:
-        """Topic to what one of its records costs, as users stated or as it was learned; 1 where it is not named."""
+        """Topic to the cost of one of its records, stated by users or learned; 1 for a topic without an entry."""
         return self._costs.of_topic
 
     @property
@@ -56,22 +56,22 @@ class GroupKnowledge:
 
     @property
     def in_force(self) -> Watched | None:
-        """The assignment that is watched; None while the group rebalances, or where another member leads."""
+        """The assignment under watch; None while the group rebalances, or if another member leads."""
         return self._watched if self._watched is not None and self._watched.in_force else None
 
     def prior(self, ends: Mapping[tuple[str, int], int], at_ms: int) -> None:
-        """Take in where partitions ended before the first reading, or before the first in a long time.
+        """Take in the ends of partitions before the first reading, or before the first in a long time.
 
-        The log's timestamps tell it.
+        They come from the log's timestamps.
         """
         self.partitions.prior(ends, at_ms)
 
     def read(self, positions: Mapping[tuple[str, int], Position], now_ms: int) -> None:
-        """Take in a reading of all partitions that could be read. O(P)."""
+        """Take in a reading of all readable partitions. O(P)."""
         self.read_columns(positions.keys(), np.array(list(positions.values()), np.float64).reshape(-1, 4), now_ms)
 
     def read_columns(self, partitions: Collection[tuple[str, int]], positions: Floats, now_ms: int) -> None:
-        """The same for many partitions: ``positions`` is float64[n, 4], the columns are the fields of a `Position`."""
+        """Take in a reading as arrays: ``positions`` is float64[n, 4], the columns are the fields of a `Position`."""
         since_ms = now_ms if self.read_at_ms is None else self.read_at_ms
         if self.read_at_ms is not None and now_ms <= since_ms:
             return
@@ -81,11 +81,11 @@ class GroupKnowledge:
             shown = observe(watched, self.partitions.state, self._cost(), self._slack_s, self.tuning.activity)
             self.lagging = shown.lagging
             self.activity.saw(watched.names, shown.went_on, shown.lagging, since_ms, now_ms)
-            # It is the backlog of both readings.
+            # The backlog is that of both readings, so it has existed since the previous one.
             self.estimates.update(shown.processed, shown.saturated, now_ms, since_ms=since_ms)
 
     def noted(self, at_ms: Mapping[str, int], now_ms: int) -> None:
-        """Take in when members have written the notes that the newest reading has, by their own clocks."""
+        """Take in the times of the notes in the newest reading, by the members' own clocks."""
         watched, state = self.in_force, self.partitions.state
         if watched is None or not at_ms:
             return
@@ -98,29 +98,29 @@ class GroupKnowledge:
             self.estimates.outdid(member, per_s)
 
     def listen(self, said: Mapping[str, Said], now_ms: int, *, again: bool = False) -> None:
-        """Take in what members say of themselves; ``again``: another leader has led since this one did."""
+        """Take in members' reports; ``again``: another member has led since this one did."""
         for name, each in said.items():
             self.estimates.recalled(name, each.learned_per_s, now_ms, instead=again)
             if each.written_ms is not None:
                 self.activity.heard(name, now_ms)
             self.took(name, each.each_s, now_ms)
         self.learn_costs()
-        for name, each in said.items():  # in records of the costs that were just learned
+        for name, each in said.items():  # in the unit of the costs that were just learned
             self.measured(name, each.per_s, now_ms)
 
     def measured(self, member: str, per_s: float, now_ms: int) -> None:
-        """Take in how many of its records a member processes in a busy second, as it has measured it; 0 for nothing."""
+        """Take in a member's measurement of the records that it processes in a busy second; 0 for none."""
         speed, _ = self._costs.speed_of(member)
         if not speed and per_s > 0:
             speed = per_s * self._costs.of_member(member, self._watched, self.partitions.state.arrivals.rate)
         self.estimates.measured(member, speed, now_ms)
 
     def took(self, member: str, each_s: Mapping[str, float], now_ms: int) -> None:
-        """Take in for how many seconds a member works on a record of each topic, as it has measured it."""
+        """Take in a member's measurement of the seconds that a record of each topic takes."""
         self._costs.told(member, each_s, now_ms)
 
     def learn_costs(self) -> bool:
-        """Learn from what members took for their records; whether a cost has changed. O(P) where there is news."""
+        """Learn costs from the times of records; return whether a cost has changed. O(P) if there are new times."""
         costs, watched, rate = self._costs, self._watched, self.partitions.state.arrivals.rate
         if not costs.news:
             return False
@@ -137,7 +137,7 @@ class GroupKnowledge:
         return True
 
     def capacities(self, members: Sequence[Member], stated: Mapping[str, float], now_ms: int) -> list[Member]:
-        """The members with their capacities, learned where users gave none (``stated`` 0, by instance id or id)."""
+        """Return the members with their capacities, learned if ``stated``, by member id, is 0."""
         learned = self.estimates.of({name_of(member): stated[member.id] for member in members}, now_ms)
         each = zip(members, learned.per_s.tolist(), learned.reliable.tolist(), strict=True)
         return [
@@ -148,7 +148,7 @@ class GroupKnowledge:
     def _watch(
         self, target: Assignment, stated: Mapping[str, float], generation: int, now_ms: int, duration_ms: int
     ) -> Watched:
-        """Begin with an assignment that was made by a rebalance that took that long."""
+        """Watch the assignment of a rebalance that took ``duration_ms``."""
         watched = self._watched = Watched.of(target, stated, generation, now_ms, self.partitions)
         self.lagging = np.zeros(len(watched.names), bool)
         self.estimates.watch(watched.names, now_ms)
@@ -158,14 +158,14 @@ class GroupKnowledge:
         return watched
 
     def unwatch(self) -> None:
-        """Another member leads now, or the group has begun a rebalance."""
+        """Note that another member leads now, or that the group has begun a rebalance."""
         self._watched = None if self._watched is None else replace(self._watched, in_force=False)
 
     def _cost(self) -> Floats | float:
-        """float64[P]: what a record of each partition costs; 1 where all cost the same, as far as that is known."""
+        """Return float64[P]: the cost of a record of each partition; 1 if all known costs are the same."""
         return self.partitions.index.of_topics(self.costs, 1.0) if self.costs else 1.0
 
 
 def name_of(member: Member) -> str:
-    """What a member's capacity is remembered by."""
+    """Return the key of a member's capacity: its group instance id, or else its member id."""
     return member.instance_id or member.id

@@ -1,4 +1,4 @@
-"""What members say, by the notes that they send when they join and beside the offsets that they commit."""
+"""Reports of members, from the notes that they send when they join and beside committed offsets."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from loadwise.protocol.live_notes import CommitNote, MemberNotes, Memory, checks
 
 
 class CommitNotes:
-    """The newest note of each partition, to tell new ones from those that were read before.
+    """The newest note of each partition, to recognise new notes.
 
-    Their times are not compared: a member that was started again has another clock.
+    The times of notes are not compared, because a restarted member has another clock.
     """
 
     def __init__(self) -> None:
         self._read: dict[tuple[str, int], str] = {}
 
     def only(self, topics: Collection[str]) -> None:
-        """Forget the notes of all other topics."""
+        """Drop the notes of all other topics."""
         self._read = {partition: note for partition, note in self._read.items() if partition[0] in topics}
 
     def news(self, metadata: Mapping[tuple[str, int], str], watched: Watched) -> dict[str, Said]:
-        """Return what members say in new metadata of partitions that they own."""
+        """Return members' reports from new metadata of partitions that they own."""
         news = {at: note for at, note in metadata.items() if note and note != self._read.get(at) and is_note(note)}
         self._read |= news
         newest: dict[str, CommitNote] = {}
@@ -37,7 +37,7 @@ class CommitNotes:
 
 
 def said(topics: Sequence[str], notes: MemberNotes | CommitNote, written_ms: int | None = None) -> Said:
-    """Return what a member's notes say, where it reads these topics."""
+    """Return the report in a member's notes, for these topics."""
     each_s = {topic: notes.took_s[key] for topic in topics if (key := checksum(topic)) in notes.took_s}
     learned_per_s = speed(notes.learned_per_s) if isinstance(notes, MemberNotes) else 0.0
     return Said(per_s=speed(notes.measured_per_s), each_s=each_s, learned_per_s=learned_per_s, written_ms=written_ms)
@@ -46,14 +46,14 @@ def said(topics: Sequence[str], notes: MemberNotes | CommitNote, written_ms: int
 def stated(member: Member, notes: MemberNotes | None) -> float:
     """Return the capacity that the member's user set, or 0.
 
-    A member of an older version sends no notes: there a capacity of 1 is the default, and any other was set.
+    A member of an older version sends no notes. Its default capacity is 1, so its user set any other value.
     """
     given = member.capacity != 1.0 if notes is None else notes.capacity_given
     return member.capacity if given else 0.0
 
 
 def speed(per_s: float) -> float:
-    """Return a speed that is one, or else 0."""
+    """Return the speed if it is valid, or else 0."""
     return per_s if 0 < per_s <= LARGEST else 0.0
 
 

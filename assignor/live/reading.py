@@ -1,4 +1,4 @@
-"""A reading of a group's offsets: what all later stages go by."""
+"""A reading of a group's offsets: the input of all later stages."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from loadwise.assignor.model import Floats, Ints
 
 
 class Position(NamedTuple):
-    """Where a partition ends, and how much of it the group still has to read."""
+    """The end of a partition, and the group's lag in it."""
 
     end: int
-    """Offset of the next record to be written; where the group reads committed records only, the last stable offset."""
+    """Offset of the next record to be written; the last stable offset if the group reads committed records only."""
     lag: int
-    """Records from the group's committed offset to there."""
+    """Records from the group's committed offset to ``end``."""
     committed: bool = True
-    """Whether the group has committed; otherwise it is only presumed where the group begins."""
+    """Whether the group has committed; otherwise its position is presumed."""
     age_s: float = math.inf
-    """Seconds since the commit, where that is known: what came since then is no backlog yet."""
+    """Seconds since the commit, infinite if unknown: later arrivals are no backlog yet."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Reading:
-    """The positions of all partitions of an index; float64[P] each, NaN where one was not read."""
+    """The positions of all partitions of an index; float64[P] each, NaN if not read."""
 
     at_ms: int
     end: Floats
@@ -35,5 +35,5 @@ class Reading:
 
     @classmethod
     def of(cls, index: PartitionIndex, rows: Ints, positions: Floats, at_ms: int) -> Reading:
-        """Make one of the partitions of these rows; ``positions`` has a column for each field of a `Position`."""
+        """Return the reading of these rows; ``positions`` has a column for each field of a `Position`."""
         return cls(at_ms, *(index.spread(rows, column) for column in positions.T))

@@ -1,4 +1,4 @@
-"""The rebalances that a member led: their causes, and what they moved."""
+"""The rebalances that a member led: their causes, and the demand that they moved."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from loadwise.counted import counted
 
 
 class Rebalances:
-    """What the rebalances of this member's group were for."""
+    """The causes of the rebalances of this member's group."""
 
     def __init__(self) -> None:
         self.by_cause: Counter[str] = Counter()
-        """``load``, ``members`` (joined or left), ``second_round`` (of a cooperative one) and ``other``."""
+        """Counts by ``load``, ``members`` (joined or left), ``second_round`` (of a cooperative one) and ``other``."""
         self.moved_share = 0.0
-        """The demand that they moved: the sum of its shares of the total demand."""
+        """The demand that they moved: the sum of the shares of the total demand."""
         self.asked = False
-        """Whether the next one was asked for because of the load."""
+        """Whether the next rebalance was requested because of the load."""
         self.members: frozenset[str] = frozenset()
         """The members of the newest generation, if this member leads it."""
 
     def follow(self) -> None:
-        """Another member leads now."""
+        """Note that another member leads now."""
         self.members, self.asked = frozenset(), False
 
     def lead(self, members: frozenset[str], *, second_round: bool) -> tuple[str, str]:

@@ -1,11 +1,11 @@
-"""Restraint: when a rebalance that would help is worth its price, and what keeps a group from rebalancing too often.
+"""Restraint: when a useful rebalance is worth its cost, and the limits that keep a group from rebalancing too often.
 
-The rule is that of ski rental: pay for the skis once the rent has come to their price. While a rebalance would help,
-its gain adds up, in seconds of one member's work; when it has come to what the rebalance costs, it is asked for. So a
-large imbalance is acted on at once and a small one later, and at worst the group pays twice what it would have paid
-had it known the future.
+The rule is that of ski rental: buy the skis once the rent has reached their price. While a rebalance would help, its
+gain adds up, in seconds of one member's work; once the sum reaches the cost of a rebalance, it is requested. So the
+leader reacts to a large imbalance at once and to a small one later. At worst the group pays twice the cost that it
+would pay if it knew the future.
 
-What must outlive the leader (`loadwise.protocol.live_notes.Memory`) travels with the assignment and comes back with
+State that must outlive the leader (`loadwise.protocol.live_notes.Memory`) travels with the assignment and returns with
 the next join.
 """
 
@@ -24,7 +24,7 @@ _HOUR_MS = 3_600_000
 class Restraint:
     """The state between readings.
 
-    ``jitter`` is from 0 to 1, drawn by the caller: groups that see the same shift do not all act at one moment.
+    ``jitter`` is from 0 to 1, drawn by the caller, so that groups with the same shift do not all react at once.
     """
 
     def __init__(
@@ -34,38 +34,38 @@ class Restraint:
         self._patience_s = self._tuning.patience_s * (1 + 0.2 * jitter)
         self._cooperative = cooperative
         self._asked_ms: tuple[int, ...] = ()
-        """When the rebalances of the last hour were asked for."""
+        """The times of the requests of the last hour."""
         self._exhausted_told = False
         self._due, self._read_ms = 0.0, math.nan
-        """What the present imbalance has cost, in seconds of a member's work, and when that was counted last."""
+        """The cost of the present imbalance, in seconds of a member's work, and the time of its last update."""
         self._rebalanced_ms, self._took_ms = -math.inf, 0
-        """When the last rebalance ended, for whatever reason, and how long it took."""
+        """The end of the last rebalance, whatever its cause, and its duration."""
 
     def rebalanced(self, now_ms: int, duration_ms: int) -> None:
-        """A rebalance, for whatever reason, has ended and took that long."""
+        """Note the end of a rebalance, whatever its cause, and its duration."""
         self._rebalanced_ms, self._took_ms = now_ms, duration_ms
         self._due, self._read_ms = 0.0, math.nan
 
     def unjudged(self, now_ms: int) -> None:
-        """A reading tells no utilisation: what the imbalance costs is counted from here on."""
+        """Note a reading without utilisation: the cost of the imbalance starts from 0 here."""
         self._due, self._read_ms = 0.0, now_ms
 
     def asked(self, now_ms: int) -> None:
-        """A rebalance was asked for."""
+        """Note that a rebalance was requested."""
         self._asked_ms = (*(at for at in self._asked_ms if now_ms - at < _HOUR_MS), now_ms)
         self._due, self._exhausted_told = 0.0, False
 
     def refusal(self, now_ms: int, *, worst: float, best: float, moved_share: float) -> Refusal | None:
-        """Why no rebalance should be asked for after this reading; None where it should.
+        """Return why no rebalance should be requested after this reading; None if one should.
 
-        To be called with every reading: it counts what the imbalance costs.
+        Call it after every reading, because it adds up the cost of the imbalance.
         """
         settings, tuning = self._settings, self._tuning
         gain = gained(worst, best, settings.healthy)
         elapsed_s = min((now_ms - self._read_ms) / 1000, tuning.longest_step_s)
         due, self._due, self._read_ms = self._due, 0.0, now_ms
         if worst <= settings.healthy:
-            return Refusal(f"nobody is above {settings.healthy:.0%}")
+            return Refusal(f"no member is above {settings.healthy:.0%}")
         if gain < settings.least_gain:
             return Refusal(f"a rebalance would gain {max(gain, 0.0):.2f}, less than {settings.least_gain:g}")
         self._due = due + gain * elapsed_s if elapsed_s > 0 else due
@@ -83,33 +83,33 @@ class Restraint:
         return None
 
     def exhausted(self, now_ms: int) -> bool:
-        """Whether the rebalances of this hour are used up."""
+        """Return whether the hourly limit of rebalances is reached."""
         return len(self.memory(now_ms).ages_ms) >= self._settings.most_per_hour
 
     def memory(self, now_ms: int) -> Memory:
-        """What the next leader must know."""
+        """Return the state that the next leader needs."""
         return Memory(ages_ms=tuple(now_ms - at for at in self._asked_ms if now_ms - at < _HOUR_MS))
 
     def remember(self, memory: Memory, now_ms: int) -> None:
-        """Go on from what another leader knew."""
+        """Continue from the state of another leader."""
         self._asked_ms = tuple(now_ms - age for age in memory.ages_ms)
 
 
 class Refusal(NamedTuple):
-    """Why no rebalance is asked for."""
+    """Why no rebalance is requested."""
 
     reason: str
     unsure: bool = False
-    """Whether a further reading may show that it is worth it."""
+    """Whether a further reading may show that a rebalance is worth its cost."""
     newly_exhausted: bool = False
-    """Whether this is the first that would be asked for, had there not been as many in this hour as there may be."""
+    """Whether this is the first request that the hourly limit prevents."""
     waiting: bool = False
     """Whether a rebalance would have to wait for a member that stands still."""
 
 
 def gained(worst: float, best: float, healthy: float) -> float:
-    """By how much the highest utilisation comes down, as far as it is above the healthy level.
+    """Return by how much the highest utilisation falls, counting only the part above the healthy level.
 
-    In relation to what is left where that is above 1: a group that is too small varies by more.
+    The result is relative to ``best`` if that is above 1, because a group that is too small varies by more.
     """
     return (max(worst, healthy) - max(best, healthy)) / max(best, 1.0)

@@ -1,6 +1,6 @@
-"""How many members a group should have: for a scaler, up at once and down after a calm while.
+"""The number of members that a group should have, for a scaler: it rises at once and falls after a calm while.
 
-Pure. Demand is packed largest first, so a partition counts as a whole: it cannot be shared between members.
+Pure. Partitions are packed by demand, the largest first, because members cannot share a partition.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ _ROUNDING = 1e-9
 
 
 def members_that_do(load: Floats, per_s: Floats, healthy: float) -> int:
-    """The fewest members that stay at or below the utilisation ``healthy``, the present ones and more like the median.
+    """Return the fewest members at or below the utilisation ``healthy``: the present ones, and more like the median.
 
     ``load`` is float64[P], the demand of each partition in records/s, without NaN; ``per_s`` is float64[M], the
-    capacities of the present members. At least 1, and at most the partitions that have a demand: more members would be
-    idle. O(P log M).
+    capacities of the present members. At least 1, and at most the number of partitions with a demand, because more
+    members would be idle. O(P log M).
     """
     busy = load[load > 0]
     if not len(busy) or not len(per_s):
         return 1
     each = float(np.median(per_s))
-    # A partition that is too much for a member takes one alone, wherever it is.
+    # A partition that is too much for any member takes up one member.
     shares = np.sort(np.minimum(busy / (each * max(healthy, 1e-3)), 1.0))[::-1].tolist()
     equal = max(math.ceil(math.fsum(shares) - _ROUNDING), 1)
     while not _fits(shares, equal):
         equal += 1
-    # Members that are faster or slower than the median one stand for more or less than one.
+    # Members that are faster or slower than the median count as more or less than one.
     unequal = len(per_s) - float(per_s.sum()) / each
     return min(max(math.ceil(equal + unequal - _ROUNDING), 1), len(busy))
 
 
 def _fits(shares: list[float], members: int) -> bool:
-    """Whether no member gets more than 1 where the largest share goes to the member that has least, one by one."""
+    """Return whether no member exceeds 1 if each share, the largest first, goes to the least loaded member."""
     if members >= len(shares) or math.fsum(shares) / members + shares[0] <= 1:
         return True
     least = [0.0] * members
@@ -47,20 +47,20 @@ def _fits(shares: list[float], members: int) -> bool:
 
 
 class MembersWanted:
-    """The number that a scaler should go by. It does not flap: see `ScalingTuning`."""
+    """The number of members for a scaler. It does not flap: see `ScalingTuning`."""
 
     def __init__(self, tuning: ScalingTuning) -> None:
         self._tuning = tuning
         self._last: tuple[int, int] | None = None
-        """When `update` was called last, and what would have done then."""
+        """The time of the last `update`, and the members that sufficed then."""
         self._recent: deque[tuple[int, int]] = deque()
-        """The same for all of the calm while, without those that a later and larger number makes irrelevant."""
+        """Times and wanted members of the calm while, without those before a larger or equal number."""
         self._since_ms = 0
         self.newest: int | None = None
-        """The newest answer; None where it is not known."""
+        """The newest result; None if unknown."""
 
     def update(self, load: Floats, per_s: Floats, healthy: float, now_ms: int) -> int:
-        """Answer how many members are wanted after a reading; the arguments are those of `members_that_do`."""
+        """Return the number of wanted members after a reading; arguments as of `members_that_do`."""
         tuning, members = self._tuning, len(per_s)
         if self._last is None or now_ms - self._last[0] > tuning.longest_gap_s * 1000:
             self._recent.clear()

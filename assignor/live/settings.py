@@ -1,4 +1,4 @@
-"""What an operator may want to change of how a leader watches its group; all else is in `tuning`."""
+"""The settings of a leader that an operator may change; all other constants are in `tuning`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from loadwise.assignor.errors import BadGroupError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveSettings:
-    """When the leader asks for a rebalance because of the load. Raises `BadGroupError` for what cannot be."""
+    """When the leader requests a rebalance because of the load. Raises `BadGroupError` for invalid values."""
 
     dry_run: bool = False
-    """Decide and log, but never ask for a rebalance."""
+    """Decide and log, but never request a rebalance."""
     healthy: float = 0.7
-    """Up to this utilisation of its busiest member a group is left alone."""
+    """No rebalance is requested up to this utilisation of the busiest member."""
     least_gain: float = 0.1
-    """A rebalance must bring the highest utilisation down by at least this much."""
+    """A rebalance must reduce the highest utilisation by at least this."""
     most_per_hour: int = 6
-    """Requests for a rebalance in any hour."""
+    """The most requests for a rebalance in any hour."""
     cost: Mapping[str, float] = field(default_factory=dict)
-    """Topic to what one of its records costs a member, in relation to the others: 1 for a topic that is not named.
+    """Topic to the relative cost of one of its records: 1 for a topic without an entry.
 
-    Empty: it is learned from what members measure.
+    If empty, costs are learned from members' measurements.
     """
 
     def __post_init__(self) -> None:

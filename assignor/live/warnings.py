@@ -1,4 +1,4 @@
-"""What the log of a group's leader is to say: each thing once, for as long as it lasts."""
+"""The warnings of a group's leader: each condition is logged once while it lasts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.troubles import Troubles
 
 _HEAVY_MS = 30_000
-"""A partition is too much for any member where it has been so for so long: a burst passes."""
+"""A partition is reported as too much for any member after this time, because a burst is shorter."""
 
 
 class Warnings:
-    """What was told already."""
+    """The conditions that were logged already."""
 
     def __init__(self) -> None:
         self.troubles = Troubles()
@@ -20,7 +20,7 @@ class Warnings:
         self._heavy_since_ms: int | None = None
 
     def news(self, decision: Decision) -> Iterator[str]:
-        """The lines that are new with this decision."""
+        """Yield the log lines that are new with this decision."""
         if self._begins("too small", decision.missing > 0):
             yield decision.too_small
         if self._begins("waiting", decision.waiting) or decision.exhausted:
@@ -34,7 +34,7 @@ class Warnings:
             yield decision.too_heavy
 
     def too_slow(self, names: Collection[str]) -> str:
-        """The line about members that have no partition because they are too slow; empty without news."""
+        """Return the log line about members without a partition because they are too slow; empty without new ones."""
         news, self._too_slow = frozenset(names) - self._too_slow, frozenset(names)
         if not news:
             return ""

@@ -1,8 +1,7 @@
-"""A group under watch: readings in, loads and decisions out. The leader of a group has one, and so may a coordinator.
+"""A group under watch: readings in, loads and decisions out. The leader of a group uses it, or a coordinator.
 
-Pure: readings are given to it with their time, and what it decides is for its caller to do. A reading passes the
-stages reading, arrivals and backlog (`partitions`), capacity (`evidence`, `seen`), demand, judgement, restraint and
-decision.
+Pure: the caller passes readings with their time, and acts on decisions. A reading passes the stages reading, arrivals
+and backlog (`partitions`), capacity (`evidence`, `seen`), demand, judgement, restraint and decision.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from loadwise.assignor.live.tuning import Tuning
 from loadwise.assignor.live.watched import Watched
 from loadwise.assignor.model import Assignment, Assignor, Floats
 
-_UNKNOWN = "what members can process is not known, since nobody with a backlog was seen to process it"
+_UNKNOWN = "the capacity of members is not known, since no member was seen to process a backlog"
 
 
 class GroupWatch(GroupKnowledge):
-    """What is known of one group's load, and whether to ask for a rebalance. Not thread-safe.
+    """Decides by the load of one group whether to request a rebalance. Not thread-safe.
 
-    ``slack_s`` is the time between two commits of a member, more or less: so much lag means nothing, or as much as the
-    commit is old where that is known and less. ``max_poll_s``: a rebalance ends when the last member has joined, or has
-    not polled for so long, as in groups of the classic protocol; 0 where it waits for nobody.
+    ``slack_s`` is about the time between two commits of a member: the arrivals of that time are no backlog, or those
+    since the commit if that is known to be shorter. ``max_poll_s``: a rebalance of a classic group waits this long for
+    a member that does not poll (max.poll.interval.ms); 0 if a rebalance does not wait for members.
     """
 
     def __init__(
@@ -53,11 +52,11 @@ class GroupWatch(GroupKnowledge):
         self.restraint = Restraint(settings, cooperative, jitter, self.tuning.restraint)
         self._common = Common(self.tuning.common)
         self.off = False
-        """Whether a member does not want to be rebalanced for the load."""
+        """Whether a member has turned rebalances for the load off."""
         self._members_wanted = MembersWanted(self.tuning.scaling)
 
     def handle(self, event: Event) -> Decision | None:
-        """Take in an event; what is decided after a reading, or was with an assignment."""
+        """Take in an event; return the decision after a reading or an assignment."""
         match event:
             case PriorEnds():
                 self.prior(event.ends, event.at_ms)
@@ -91,7 +90,7 @@ class GroupWatch(GroupKnowledge):
         return None
 
     def loads(self) -> dict[str, Floats]:
-        """Topic to the demand of each partition in records/s, NaN where unknown: what to assign by."""
+        """Return topic to the demand of each partition in records/s, NaN if unknown: the weights of an assignment."""
         capacity = None
         if self.in_force is not None and self.read_at_ms is not None:
             capacity = self.estimates.of(self.in_force.stated, self.read_at_ms).total_per_s
@@ -108,9 +107,9 @@ class GroupWatch(GroupKnowledge):
         duration_ms: int,
         cause: str = "",
     ) -> Decision:
-        """Watch an assignment from now on, made by a rebalance that took that long; ``stated`` as in `capacities`.
+        """Watch the assignment of a rebalance that took ``duration_ms``; ``stated`` as in `capacities`.
 
-        Answers what the rebalance has brought, by the loads that it went by.
+        Returns the effect of the rebalance, by the loads that the assignment used.
         """
         watched = self._watch(target, stated, generation, now_ms, duration_ms)
         self.restraint.rebalanced(now_ms, duration_ms)
@@ -120,7 +119,7 @@ class GroupWatch(GroupKnowledge):
         return self._decision(watched, judged, capacities, now_ms, cause)
 
     def decide(self, now_ms: int) -> Decision | None:
-        """Judge the newest reading; None where there is nothing to judge yet."""
+        """Judge the newest reading; None if there is nothing to judge yet."""
         watched, arrivals = self.in_force, self.partitions.state.arrivals
         if watched is None or self.read_at_ms is None or not arrivals.measured:
             return None
@@ -135,7 +134,7 @@ class GroupWatch(GroupKnowledge):
         common = self._common.refusal(now_ms, judged, grows=grows, lagging=self.lagging)
         refused = self.restraint.refusal(now_ms, worst=judged.worst, best=judged.best, moved_share=judged.moved_share)
         if refused is None:
-            # It goes by what a second reading has confirmed, and so must be worth it by that.
+            # The assignment uses rates confirmed by a second reading, so the rebalance must be worth its cost by these.
             judged = self._judge(watched, arrivals.confirmed, capacities)
             refused = self._unconfirmed(judged) or self.activity.refusal(now_ms) or common
         if refused is None:
@@ -158,7 +157,7 @@ class GroupWatch(GroupKnowledge):
             self._members_wanted.update(judged.group.load, capacities.per_s, self.settings.healthy, now_ms)
 
     def asked(self, now_ms: int) -> None:
-        """The rebalance that was decided was asked for."""
+        """Note that the decided rebalance was requested."""
         self.restraint.asked(now_ms)
 
     def _decision(
@@ -182,7 +181,7 @@ class GroupWatch(GroupKnowledge):
         return judge(watched.group, watched.of_group(load), capacities, self._algorithm, self.settings)
 
     def _demand(self, rate: Floats, capacity_per_s: float | None) -> Floats:
-        # Topics that the group has given up, or that are deleted, stay in the index, and ask nothing of its members.
+        # Deleted topics, and those that the group no longer reads, stay in the index but add no demand.
         asking = slice(None) if self.in_force is None else self.in_force.rows
         cost, state = self._cost(), self.partitions.state
         return demand(

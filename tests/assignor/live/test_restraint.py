@@ -40,7 +40,7 @@ class Group:
 
 def test_a_healthy_group_is_left_alone():
     group = Group()
-    assert group.read(0.69, 0.1, seconds=3600).reason == "nobody is above 70%"
+    assert group.read(0.69, 0.1, seconds=3600).reason == "no member is above 70%"
     assert not group.asked
 
 
