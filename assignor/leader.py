@@ -296,7 +296,7 @@ class Leader:
             return self._recorder.history()
 
     def _pass(self, event: Event) -> Decision | None:
-        """Tell the watch; log the costs of topics if it has learned other ones."""
+        """Pass an event to the watch; log the costs of topics if it has learned new ones."""
         before = self._watch.costs
         try:
             return self._recorder.handle(event)

@@ -1,6 +1,6 @@
 """Prometheus metrics of a member and its group's load; needs the extra ``prometheus``.
 
-Register one collector for each consumer. A scrape only reads what the member counts anyway::
+Register one collector for each consumer. A scrape only reads the member's own counters::
 
     REGISTRY.register(GroupCollector(consumer, group_id="billing"))
 

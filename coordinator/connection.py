@@ -101,7 +101,7 @@ class Connection(asyncio.Protocol):
         self.id = 0
         """The server's id of this connection; ids are never reused."""
         self.waits_for: Token | None = None
-        """The request in progress; None if there is none."""
+        """The request in progress; None without one."""
         self.login: Login | None = None
         """The peer's login; None if peers need not log in."""
         self.peer = Peer("", "?", None)

@@ -61,7 +61,7 @@ class Controlled(Protocol):
 
     @property
     def http_token(self) -> str:
-        """Return the token of the HTTP API; empty if there is none."""
+        """Return the token of the HTTP API; empty without one."""
 
     def change(self, change: Callable[[Cluster], None], *, stops: int | None = None) -> None:
         """Change the cluster and answer the clients that wait for it; ``stops`` is a broker that stops."""

@@ -58,7 +58,7 @@ class Embedded:
         self.http: HttpEndpoint | None = None
         """Set by `Coordinator`, which it controls."""
         self.http_token = "" if options.http is None else options.http.token or secrets.token_urlsafe(32)
-        """The token of the HTTP API; empty if there is none."""
+        """The token of the HTTP API; empty without one."""
         self._server: Server | None = None
         self._directory: DataDirectory | None = None
         if options.data_dir is None:

@@ -30,7 +30,7 @@ class RepeatedHeartbeat:
 
     @classmethod
     def of(cls, frame: bytes, request: Request) -> RepeatedHeartbeat | None:
-        """Return what is stored of a request; None if it is not a heartbeat of normal length."""
+        """Return the stored form of a request; None if it is not a heartbeat of normal length."""
         return cls(frame, request) if request.api.name == "Heartbeat" and len(frame) <= _LONGEST_BYTES else None
 
     def is_repeated_by(self, frame: bytes) -> bool:

@@ -49,7 +49,7 @@ class Waits(Generic[W]):
         return self._deadlines.due(now_ms)
 
     def pop(self, token: Token) -> W | None:
-        """Remove and return the item of a token; None if there is none."""
+        """Remove and return the item of a token; None without one."""
         found = self._waiting.pop(token, None)
         if found is None:
             return None

@@ -38,7 +38,7 @@ _HEX = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """What the next leader needs: how often the group was rebalanced for its load."""
+    """The state for the next leader: the latest rebalances of the group for its load."""
 
     ages_ms: tuple[int, ...] = ()
     """How long ago each rebalance for the load was asked for, within the last hour."""

@@ -11,7 +11,7 @@ from loadwise.protocol.unpacking import unpacked
 
 try:
     import cramjam
-except ImportError:  # who asks for a compressed record is told
+except ImportError:  # only a compressed record raises an error
     cramjam = None  # type: ignore[assignment]  # a module or nothing
 
 CODECS = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}

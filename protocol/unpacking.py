@@ -15,7 +15,7 @@ from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
 
 try:
     import cramjam
-except ImportError:  # who asks for a compressed record is told
+except ImportError:  # only a compressed record raises an error
     cramjam = None  # type: ignore[assignment]  # a module or nothing
 
 MAX_UNPACKED_BYTES = 128 * 1024 * 1024
@@ -57,7 +57,7 @@ def unpacked(data: bytes | memoryview, compression: int, most_bytes: int | None 
         with suppress(cramjam.DecompressionError):
             output = memoryview(bytearray(len(data) * _USUAL_RATIO))
             return output[: _unpack(data, compression, output)]
-    output = memoryview(mmap(-1, max(most_bytes, 1)))[:most_bytes]  # of which the system gives what is written to
+    output = memoryview(mmap(-1, max(most_bytes, 1)))[:most_bytes]  # the system allocates only written pages
     try:
         return output[: _unpack(data, compression, output)]
     except cramjam.DecompressionError as problem:

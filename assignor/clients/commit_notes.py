@@ -16,7 +16,7 @@ def with_note(offsets: Mapping[Any, Any], note: str) -> dict[Any, Any]:
     """Add a note to the first offset of a commit that has no metadata; for kafka-python and aiokafka.
 
     Existing notes are removed, because a consumer may commit a note again that it read with its committed offsets.
-    ``note`` is "" if there is none to write.
+    ``note`` is "" to write no note.
     """
     noted = {}
     for partition, at in offsets.items():

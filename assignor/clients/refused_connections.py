@@ -11,7 +11,7 @@ _LOST_PEER = (ssl.SSLEOFError, ssl.SSLSyscallError, ssl.SSLZeroReturnError)
 
 
 def tls_refusal(error: BaseException | None) -> ssl.SSLError | None:
-    """Return the TLS error that caused an error; None if there is none, or if the peer only went away."""
+    """Return the TLS error that caused an error; None without one, or if the peer only closed the connection."""
     while error is not None:
         for each in (error, *error.args):
             if isinstance(each, ssl.SSLError) and not isinstance(each, _LOST_PEER):

@@ -57,7 +57,7 @@ def _error(
     asked: _Asked.OffsetCommitRequestPartition,
     offsets: dict[Partition, CommittedOffset],
 ) -> ErrorCode:
-    """Return the error of a partition; add it to the offsets if there is none."""
+    """Return the error of a partition; without an error, add the partition to the offsets."""
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
     if cluster.topics.log(topic, asked.partition_index) is None:

@@ -75,7 +75,7 @@ class Users:
         return known is not None and hmac.compare_digest(known.encode(), password.encode())
 
     def scram(self, name: str, mechanism: str) -> ScramCredential | None:
-        """Return a user's credential for a mechanism; None if there is none."""
+        """Return a user's credential for a mechanism; None without one."""
         found = self._scram.get((name, mechanism))
         if isinstance(found, str):
             found = self._scram[name, mechanism] = _salted(mechanism, found)

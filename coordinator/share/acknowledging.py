@@ -34,7 +34,7 @@ _MAX_MEMBER_ID = 36
 
 
 def request_problem(call: _Call) -> str | None:
-    """Return what is wrong with the request; None if it is valid."""
+    """Return the problem of the request; None if it is valid."""
     body = call.body
     if not body.member_id or len(body.member_id) > _MAX_MEMBER_ID:
         return "Member id must be 1 to 36 characters long."

@@ -36,7 +36,7 @@ class DelayedShareFetches:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """Return when the next fetch times out; None if there is none."""
+        """Return when the next fetch times out; None without one."""
         return self._waits.next_deadline_ms
 
     def delay(self, call: Call, fetch: DelayedShareFetch, now_ms: int) -> None:

@@ -57,11 +57,11 @@ class Shares:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """Return when the first lock expires; None if there is none."""
+        """Return when the first lock expires; None without one."""
         return self._locks.next_ms
 
     def group(self, group_id: str) -> ShareGroup | None:
-        """Return the share group of this id; None if there is none, or one of another kind."""
+        """Return the share group of this id; None if it does not exist or is of another kind."""
         group = self._groups.get(group_id)
         return group if isinstance(group, ShareGroup) else None
 

@@ -56,7 +56,7 @@ class StreamsGroups(Feature):
         """Internal topics of groups that could not be created."""
 
     def group(self, group_id: str) -> StreamsGroup | None:
-        """Return the streams group of this id; None if there is none, or one of another kind."""
+        """Return the streams group of this id; None if it does not exist or is of another kind."""
         group = self._cluster.groups.get(group_id)
         return group if isinstance(group, StreamsGroup) else None
 

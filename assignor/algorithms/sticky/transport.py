@@ -183,7 +183,7 @@ def level_up(count: Ints, units: int) -> Ints:
 
 
 def _negative_cycles(give: Ints, take: Ints, up: Ints, down: Ints) -> list[list[tuple[int, int, int]]]:
-    """Member-disjoint cycles of negative cost, lists of (giver, class or sink, taker); empty if there is none."""
+    """Member-disjoint cycles of negative cost, lists of (giver, class or sink, taker); empty without one."""
     members = len(up)
     distance = np.zeros(members, np.int64)
     via = np.full(members, _NONE)

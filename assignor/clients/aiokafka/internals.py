@@ -314,7 +314,7 @@ class CooperativeCoordinator(AiokafkaCoordinator):
             self.request_rejoin()  # now that they are revoked, their new owners can get them
 
     async def _give_up(self, revoked: Collection[Any]) -> None:
-        """Stop reading partitions, and commit what was read of them while the join was pending."""
+        """Stop reading partitions, and commit the records read from them while the join was pending."""
         current = self.last_assignment
         for partition in revoked:
             current.state_value(partition).pause()

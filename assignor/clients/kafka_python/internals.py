@@ -297,7 +297,7 @@ class KafkaPythonCoordinator(ConsumerCoordinator):
         return (await self._manager.send(request, node_id=self.coordinator_id)).groups[0]
 
     async def _commit_what_goes(self, assignment: bytes) -> None:
-        """Commit what was read during the join from partitions that are about to be revoked."""
+        """Commit the records read during the join from partitions that are about to be revoked."""
         kept = Assignment.decode(assignment).partitions
         consumed: Mapping[Any, OffsetAndMetadata] = self._subscription.all_consumed_offsets()
         going = {

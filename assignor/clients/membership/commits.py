@@ -1,8 +1,8 @@
 """Commits of a member that fetches nothing: in order, with its generation, only for partitions that it still owns.
 
-A classic group's coordinator checks the generation of a commit, but not who owns its partitions. A commit may be queued
-while the coordinator is down and sent after the partition has moved. It would then set the new owner's offset back. So
-each partition of a commit carries when it was acquired, and is dropped if that has changed.
+A classic group's coordinator checks the generation of a commit, but not the owner of a partition. A commit may be
+queued while the coordinator is down and sent after the partition has moved. It would then set the new owner's offset
+back. So each partition of a commit carries when it was acquired, and is dropped if that has changed.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class OwnedCommits:
         }
 
     async def _send(self, batch: list[_Queued]) -> tuple[list[Offsets], Exception | None]:
-        """Send what is owned at each attempt; return what was owned at the last, by commit, and the final error."""
+        """Send owned partitions at each attempt; return those of the last attempt, by commit, and the final error."""
         pause_s = RETRY_S
         while True:
             owned = [self._owned(queued) for queued in batch]

@@ -17,7 +17,7 @@ class BalanceError(Exception):
 
 
 class UnfitClusterError(BalanceError, ValueError):
-    """What was given is no cluster that can be planned; the message names the culprit and the remedy."""
+    """The input is no cluster that can be planned; the message names the culprit and the remedy."""
 
 
 class UnreadableClusterError(BalanceError):

@@ -31,7 +31,7 @@ class Placement:
         return copied
 
     def put(self, partition: int, replicas: Rows) -> None:
-        """Place the replicas of a partition anew."""
+        """Place the replicas of a partition on other brokers."""
         for sign, placed in ((-1.0, self.replicas[partition]), (1.0, replicas)):
             there = placed[placed != NONE]
             self.load[there[0]] += sign * self.leader[partition]

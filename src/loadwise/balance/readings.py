@@ -158,8 +158,8 @@ def _record_bytes(
 ) -> dict[Name, float]:
     """The mean size of a record that arrives in each partition.
 
-    It is what the log grew by for each record, or if the log was cleaned meanwhile, the same of its topic. A log that
-    lost its oldest records or did not grow has the mean of its records, and one that has none left that of its topic.
+    It is the growth of the log for each new record, or that of its topic if the log was cleaned meanwhile. A log that
+    lost its oldest records or did not grow has the mean of its records. An empty log has the mean of its topic.
     The mean is not for compacted logs, whose offsets have gaps.
     """
     grown, held = {}, {}

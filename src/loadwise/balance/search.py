@@ -41,7 +41,7 @@ def restore(placement: Placement, bounds: Bounds) -> None:
 
 
 def _best(placement: Placement, bounds: Bounds, changes_from: _ChangesFrom) -> list[_Change]:
-    """The change that relieves the broker furthest above its limits, or if there is none, the next one."""
+    """Return the change that relieves the broker furthest above its limits, or else the next one."""
     excess = bounds.excess(placement.load)
     for broker in np.argsort(-excess, kind="stable"):
         if excess[broker] <= LEAST:

@@ -1,4 +1,4 @@
-"""Finds a placement within the limits, or where there is none, within limits that are stretched as little as possible.
+"""Finds a placement within the limits, or else within limits that are stretched as little as possible.
 
 Pure.
 """

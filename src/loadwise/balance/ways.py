@@ -50,7 +50,7 @@ class AllWays:
         """What the share of all bytes costs, in units of excess."""
 
     def improve(self, placement: Placement, bounds: Bounds) -> None:
-        """Place two partitions at a time anew while that leaves less excess, or as much and moves less."""
+        """Place two partitions at a time again while that leaves less excess, or as much and moves less data."""
         ways = self._ways
         now = [each.like(row) for each, row in zip(ways, placement.replicas, strict=True)]
         price, found = self.prices[-1] / 100, True
@@ -69,7 +69,7 @@ class AllWays:
                     placement.put(other, b.replicas[second])
 
     def beam(self, start: Placement, bounds: Bounds, order: Rows, price: float) -> Placement:
-        """Place all partitions anew, one after the other: those that follow count as they are at the start.
+        """Place all partitions again, one after the other: later ones count with their initial placement.
 
         Of all placements up to here, those with the least excess and cost, at its price, are followed further.
         """

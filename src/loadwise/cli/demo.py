@@ -24,7 +24,7 @@ LIBRARIES = {
     "h11": "h11",
     "scramp": "scramp",
 }
-"""What the extra ``demo`` brings, and how each is imported."""
+"""The packages of the extra ``demo``, and their import names."""
 _ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", "weighted", "cooperative-weighted")
 DESCRIPTION = """Drain a real, skewed stream with every assignor, and compare them.
 

@@ -31,7 +31,7 @@ class Delays:
     """When each record was sent, in seconds since the beginning, and how long its acknowledgement took."""
 
     def mean_ms(self, begin_s: float, end_s: float) -> float:
-        """Return the mean time to acknowledgement of what was sent between two moments; 0 if nothing was."""
+        """Return the mean time to acknowledgement of records sent between two moments; 0 without records."""
         return 1000 * statistics.fmean([took_s for at_s, took_s in self.taken if begin_s <= at_s < end_s] or [0.0])
 
 

@@ -41,7 +41,7 @@ class Client(Protocol):
     """What a dispatcher needs of the client that it chooses partitions for."""
 
     def leaders(self, topic: str) -> Mapping[int, int]:
-        """Return the leader of each partition of a topic, `NO_LEADER` where there is none. Returns at once."""
+        """Return the leader of each partition of a topic, `NO_LEADER` without one. Returns at once."""
         ...
 
     def partition_count(self, topic: str) -> int:
@@ -99,7 +99,7 @@ class Dispatcher:
     """Sends each batch to the broker that has room for it, and keyed records where Kafka puts their keys.
 
     ``metrics`` are loads of brokers by name, besides ``latency`` and ``in_flight``, which the producer sees itself.
-    ``weights`` say how much each of them matters, 1 by default. The table of brokers is made anew every ``lease_s``
+    ``weights`` say how much each of them matters, 1 by default. The table of brokers is rebuilt every ``lease_s``
     seconds. ``spread`` names the topics whose keys are spread over several partitions. Raises `BadDispatcherError`.
     """
 

@@ -55,7 +55,7 @@ def outliers(latency_s: Mapping[int, float], nodes: Set[int]) -> set[int]:
     """Return the brokers that are so much slower than the median that a few records are enough to see them recover.
 
     A score is a share: a broker ten times as slow as the others would still get one record in twenty, and these alone
-    would be the slowest hundredth. If the others slow down under what it does not get, it is no outlier any more.
+    would be the slowest hundredth. It is no outlier any more if the others slow down under the load that it loses.
     """
     known = sorted(latency_s[node] for node in nodes if node in latency_s)
     if not known:

@@ -1,7 +1,7 @@
 """How a group does: from readings of its offsets to each member's lag, rates and utilisation, and one verdict.
 
 Pure: readings come in with their times. Arrivals, backlogs, capacities and demands are those of a live group's leader
-(`loadwise.assignor.live`). What is processed is the change over the window, so a window must be longer than the
+(`loadwise.assignor.live`). The processed rate is the change over the window, so a window must be longer than the
 consumers' commit interval (5 seconds by default).
 
 What a member can process is seen only while it has a backlog all the time: a member that keeps up processes what

@@ -16,7 +16,7 @@ class _TopicPartition(NamedTuple):
 
 
 def leader_of(cluster: Any, partition: Any) -> int:
-    """Return the leader of a partition, `NO_LEADER` if there is none."""
+    """Return the leader of a partition, `NO_LEADER` without one."""
     leader = cluster.leader_for_partition(partition)
     return NO_LEADER if leader is None else int(leader)
 
