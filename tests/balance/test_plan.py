@@ -8,9 +8,11 @@ from random import Random
 import pytest
 from random_clusters import loads, racks_of_partitions, random_cluster
 
+from loadwise.balance.bounds import Bounds
 from loadwise.balance.cluster import Broker, Capacity, Cluster, Partition
 from loadwise.balance.errors import NoPlanError
 from loadwise.balance.plan import Plan, plan
+from loadwise.balance.rows import Floats
 from loadwise.balance.table import about, notes
 
 
@@ -55,6 +57,22 @@ def test_many_partitions_come_below_the_mean_plus_a_tenth(seed: int) -> None:
     assert planned.moved_bytes == _moved_bytes(planned)
     for broker, load in zip(planned.cluster.brokers, planned.after.tolist(), strict=True):
         assert load == pytest.approx(loads(planned.planned)[broker.id])
+
+
+@pytest.mark.parametrize(("brokers", "partitions", "replicas"), [(6, 18, 3), (20, 20, 1)])
+def test_a_plan_of_few_partitions_computes_a_limited_number_of_loads(
+    brokers: int, partitions: int, replicas: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """250 million take about a second."""
+    computed, excess = [0], Bounds.total_excess
+
+    def counted(bounds: Bounds, load: Floats) -> Floats:
+        computed[0] += load.size
+        return excess(bounds, load)
+
+    monkeypatch.setattr(Bounds, "total_excess", counted)
+    plan(random_cluster(Random(0), brokers=brokers, partitions=partitions, replicas=replicas))
+    assert 1_000_000 < computed[0] <= 250_000_000
 
 
 @pytest.mark.long

@@ -28,7 +28,21 @@ class Bounds:
 
     def excess(self, load: Floats) -> Floats:
         """How much loads are above the bounds, over all resources."""
-        total: Floats = np.maximum(load - self.limit, 0.0).sum(axis=-1)
+        total: Floats = _above(load, self.limit).sum(axis=-1)
         if self.capacity is not None:
-            total += _BEYOND * np.maximum(load - self.capacity, 0.0).sum(axis=-1)
+            total += _BEYOND * _above(load, self.capacity).sum(axis=-1)
         return total
+
+    def total_excess(self, load: Floats) -> Floats:
+        """The same over all brokers, of many placements at once: a product is faster than sums over short rows."""
+        ones = np.ones(self.limit.size)
+        rows = (*load.shape[:-2], self.limit.size)
+        total: Floats = _above(load, self.limit).reshape(rows) @ ones
+        if self.capacity is not None:
+            total += _BEYOND * (_above(load, self.capacity).reshape(rows) @ ones)
+        return total
+
+
+def _above(load: Floats, limit: Floats) -> Floats:
+    above = load - limit
+    return np.maximum(above, 0.0, out=above)

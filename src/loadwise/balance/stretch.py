@@ -52,13 +52,13 @@ def placed_within(limits: Limits, start: Placement, ways: AllWays | None) -> Pla
     if partitions > _FEW or tried(start) > _FEW_TRIED:
         found = _near(start, within, ways)
         return found if found.excess(within) <= LEAST else _among_all(start, within, ways)
-    found = _among_all(start, within, ways)
+    found = _quickly(start, within, ways)
     if found.excess(within) <= LEAST:
-        return found
+        return min(found, _among_all(start, within, ways), key=partial(_worth, bounds=within))
     least, most = 1.0, limits.stretch(found.load * limits.unit)
     while most - least > _CLOSE:
         middle = (least + most) / 2
-        other = _among_all(start, limits.at(middle), ways)
+        other = _quickly(start, limits.at(middle), ways)
         reached = limits.stretch(other.load * limits.unit)
         if reached > middle + LEAST:
             least = middle
@@ -76,6 +76,19 @@ def _near(start: Placement, bounds: Bounds, ways: AllWays | None) -> Placement:
     if ways is not None:
         ways.improve(found, bounds)
     return found
+
+
+def _quickly(start: Placement, bounds: Bounds, ways: AllWays) -> Placement:
+    """A placement within the bounds, or else the nearest of a few beams: bytes hardly count."""
+    best = _near(start, bounds, ways)
+    for base in (start, None):
+        if best.excess(bounds) <= LEAST:
+            break
+        beams = [ways.beam(base or best, bounds, order, ways.prices[-1]) for order in ways.orders]
+        found = min(beams, key=partial(_worth, bounds=bounds))
+        ways.improve(found, bounds)
+        best = min(best, found, key=partial(_worth, bounds=bounds))
+    return best
 
 
 def _among_all(start: Placement, bounds: Bounds, ways: AllWays) -> Placement:

@@ -13,8 +13,14 @@ from loadwise.balance.bounds import LEAST, Bounds
 from loadwise.balance.placement import Placement
 from loadwise.balance.rows import NONE, Floats, Rows
 
-_WIDTH = 300
+_LEAST_WIDTH, _MOST_WIDTH = 50, 300
 """How many unfinished placements a beam keeps."""
+_PRICES, _FEW_PRICES = (1.0, 0.5, 0.25, 0.12), (0.5, 0.12)
+"""What moving all bytes costs, in units of excess of a broker; the few are for clusters with more to try."""
+_MANY = 1_000_000
+"""Ways to place pairs of partitions."""
+_STEPS = 1_000_000
+"""How many loads of brokers a beam computes at most; it becomes narrower for that."""
 _A_CHANGE = 1e-6
 """What a changed partition costs, in shares of bytes: of plans that move as much, that with fewer changes is better."""
 
@@ -43,48 +49,53 @@ class AllWays:
         total = max(float((start.size * copies).sum()), 1.0)
         self._ways = [_ways(start, partition, total) for partition in range(len(copies))]
         brokers = max(len(start.load), 1)
+        computed = brokers * sum(len(each.cost) for each in self._ways)
+        self._width = min(max(_STEPS // computed, _LEAST_WIDTH), _MOST_WIDTH)
         weight = (start.leader / np.maximum(start.leader.sum(axis=0), LEAST)).max(axis=1)
         self.orders: tuple[Rows, ...] = (np.argsort(-weight), np.argsort(weight), np.argsort(-start.size))
         """Of partitions: the heaviest first, the heaviest last, the largest first."""
-        self.prices = tuple(brokers * price for price in (1.0, 0.5, 0.25, 0.12))
+        self.prices = tuple(brokers * price for price in (_PRICES if tried(start) <= _MANY else _FEW_PRICES))
         """What the share of all bytes costs, in units of excess."""
 
     def improve(self, placement: Placement, bounds: Bounds) -> None:
         """Place two partitions at a time again while that leaves less excess, or as much and moves less data."""
         ways = self._ways
         now = [each.like(row) for each, row in zip(ways, placement.replicas, strict=True)]
-        price, found = self.prices[-1] / 100, True
-        while found:
-            found = False
-            for one, other in combinations(range(len(ways)), 2):
+        price, pairs = self.prices[-1] / 100, list(combinations(range(len(ways)), 2))
+        left = len(pairs)
+        while left:
+            for one, other in pairs:
+                left -= 1
                 a, b = ways[one], ways[other]
                 rest = placement.load - a.load[now[one]] - b.load[now[other]]
-                total = bounds.excess((rest + a.load)[:, None] + b.load).sum(axis=-1)
+                total = bounds.total_excess((rest + a.load)[:, None] + b.load)
                 total += price * (a.cost[:, None] + b.cost)
                 first, second = divmod(int(total.argmin()), len(b.cost))
                 if total[first, second] < total[now[one], now[other]] - LEAST:
-                    found = True
+                    left = len(pairs)
                     now[one], now[other] = first, second
                     placement.put(one, a.replicas[first])
                     placement.put(other, b.replicas[second])
+                if not left:
+                    break
 
     def beam(self, start: Placement, bounds: Bounds, order: Rows, price: float) -> Placement:
         """Place all partitions again, one after the other: later ones count with their initial placement.
 
         Of all placements up to here, those with the least excess and cost, at its price, are followed further.
         """
-        load, cost = start.load[None], np.zeros(1)
+        load, cost, width = start.load[None], np.zeros(1), self._width
         taken = np.zeros((1, 0), np.intp)
         for partition in order:
             ways = self._ways[partition]
             now = ways.like(start.replicas[partition])
             then, costs = load[:, None] + (ways.load - ways.load[now]), cost[:, None] + ways.cost - ways.cost[now]
-            total = (bounds.excess(then).sum(axis=-1) + price * costs).ravel()
-            kept = np.argpartition(total, _WIDTH)[:_WIDTH] if len(total) > _WIDTH else np.arange(len(total))
+            total = (bounds.total_excess(then) + price * costs).ravel()
+            kept = np.argpartition(total, width)[:width] if len(total) > width else np.arange(len(total))
             before, way = np.divmod(kept, len(ways.cost))
             load, cost = then[before, way], costs[before, way]
             taken = np.hstack([taken[before], way[:, None]])
-        excess = np.maximum(bounds.excess(load).sum(axis=-1) - LEAST, 0.0)
+        excess = np.maximum(bounds.total_excess(load) - LEAST, 0.0)
         best = np.lexsort((cost, excess))[0]
         placement = start.copy()
         for partition, way in zip(order.tolist(), taken[best], strict=True):
