@@ -61,7 +61,7 @@ class Decision:
     def too_small(self) -> str:
         """Return the log line that the group is too small, and by how much."""
         return (
-            f"The group is too small: {self.judgement.needed:.0%} of what its members can process arrives, and"
+            f"The group is too small: its load is {self.judgement.needed:.0%} of the members' capacity, and"
             f" {self.missing} more like them are needed to get below {self.settings.healthy:.0%}"
         )
 
@@ -72,8 +72,8 @@ class Decision:
             return ""
         (topic, number), times = self.overfull
         return (
-            f"In {topic}-{number} alone arrives {times:.2f} times what the fastest member can process, so it falls"
-            " behind wherever it is: the topic needs more partitions, or keys that spread its records"
+            f"{topic}-{number} alone gets {times:.2f} times the records that the fastest member can process, so it"
+            " falls behind wherever it is: the topic needs more partitions, or keys that spread its records"
         )
 
     def __str__(self) -> str:

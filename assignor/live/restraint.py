@@ -75,10 +75,10 @@ class Restraint:
             cost = f"the imbalance has cost {self._due:.1f} s of a member's work, a rebalance costs {price:.1f} s"
             return Refusal(cost, unsure=True)
         if now_ms - max((self._rebalanced_ms, *self._asked_ms[-1:])) < tuning.least_interval_s * 1000:
-            return Refusal(f"the last rebalance is less than {tuning.least_interval_s:g} s ago")
+            return Refusal(f"the last rebalance was less than {tuning.least_interval_s:g} s ago")
         if self.exhausted(now_ms):
             told, self._exhausted_told = self._exhausted_told, True
-            reason = f"{settings.most_per_hour} rebalances for the load in an hour are the most"
+            reason = f"the limit of {settings.most_per_hour} rebalances for the load in an hour is reached"
             return Refusal(reason, newly_exhausted=not told)
         return None
 

@@ -39,7 +39,7 @@ class Warnings:
         if not news:
             return ""
         return (
-            "These members get no partition, because each would be busier with the lightest one than the busiest"
+            "These members get no partition, because even the lightest one would make each busier than the busiest"
             f" member is now: {', '.join(sorted(news))}"
         )
 

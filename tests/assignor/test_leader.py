@@ -574,7 +574,7 @@ def test_a_partition_that_is_too_much_for_any_member_is_told_once(caplog):
     group.run([1200.0] + [10.0] * (PARTITIONS - 1), 300)
     told = [line for line in caplog.text.splitlines() if "falls behind wherever it is" in line]
     assert len(told) == 1
-    assert "In t-0 alone arrives 1.3" in told[0]
+    assert "t-0 alone gets 1.3" in told[0]
 
 
 @pytest.mark.parametrize("told", [0.0, 500.0])

@@ -84,7 +84,7 @@ def test_the_first_that_is_one_too_many_is_told():
     group.read(9.5, 0.6, seconds=30)
     refusals = [group.read(9.5, 0.6) for _ in range(4)]
     assert [each.newly_exhausted for each in refusals] == [False] * 4
-    assert all("in an hour are the most" in each.reason for each in refusals)
+    assert all("in an hour is reached" in each.reason for each in refusals)
 
 
 @given(st.lists(st.tuples(st.floats(0, 10), st.floats(0, 10)), min_size=50, max_size=50))
