@@ -19,7 +19,7 @@ _FEW_TRIED, _SOME_TRIED = 2_000_000, 5_000_000
 """The same of ways to place pairs of partitions: more take longer than a person waits."""
 _CLOSE = 0.004
 """How near the stretch comes to the least one."""
-_EASE = 1.01
+_EASE = 1.014
 """What limits are stretched by beyond that: it spares many bytes."""
 
 
@@ -52,9 +52,9 @@ def placed_within(limits: Limits, start: Placement, ways: AllWays | None) -> Pla
     if partitions > _FEW or tried(start) > _FEW_TRIED:
         found = _near(start, within, ways)
         return found if found.excess(within) <= LEAST else _among_all(start, within, ways)
-    found = _quickly(start, within, ways)
+    found = _among_all(start, within, ways)
     if found.excess(within) <= LEAST:
-        return min(found, _among_all(start, within, ways), key=partial(_worth, bounds=within))
+        return found
     least, most = 1.0, limits.stretch(found.load * limits.unit)
     while most - least > _CLOSE:
         middle = (least + most) / 2

@@ -17,9 +17,9 @@ _LEAST_WIDTH, _MOST_WIDTH = 50, 300
 """How many unfinished placements a beam keeps."""
 _PRICES, _FEW_PRICES = (1.0, 0.5, 0.25, 0.12), (0.5, 0.12)
 """What moving all bytes costs, in units of excess of a broker; the few are for clusters with more to try."""
-_MANY = 1_000_000
+_MANY = 2_000_000
 """Ways to place pairs of partitions."""
-_STEPS = 1_000_000
+_STEPS = 1_500_000
 """How many loads of brokers a beam computes at most; it becomes narrower for that."""
 _A_CHANGE = 1e-6
 """What a changed partition costs, in shares of bytes: of plans that move as much, that with fewer changes is better."""
