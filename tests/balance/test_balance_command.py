@@ -62,6 +62,20 @@ def test_the_table_and_the_files_of_kafkas_tools(cluster: Path, tmp_path: Path) 
     assert sum(3 in each for each in placed) == 4
 
 
+def test_a_file_that_the_plan_does_not_need_is_removed(cluster: Path, tmp_path: Path) -> None:
+    """Kafka's tools refuse an empty one: "Partition reassignment list cannot be empty"."""
+    out = tmp_path / "plan"
+    assert run(cluster, "--out", out).exit_code == 0
+    assert len(list(out.iterdir())) == 2
+    elected_only = given()
+    elected_only["partitions"] = elected_only["partitions"][:2]
+    elected_only["partitions"][1].update(replicas=[2, 1], leader=1)
+    elected_only["brokers"] = elected_only["brokers"][:2]
+    cluster.write_text(json.dumps(elected_only))
+    assert "kafka-reassign" not in run(cluster, "--out", out).stdout
+    assert [each.name for each in out.iterdir()] == ["leader-election.json"]
+
+
 def test_json_for_programs(cluster: Path) -> None:
     told = json.loads(run(cluster, "--json").stdout)
     assert told["moved_bytes"] == 12e9
@@ -117,6 +131,16 @@ def test_a_wrong_cluster_is_one_line_that_names_the_culprit(content: object, cul
     assert len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("capacity", [[], 0, "", False])
+def test_a_capacity_that_is_not_an_object(capacity: object, cluster: Path) -> None:
+    content = given()
+    content["brokers"][0]["capacity"] = capacity
+    cluster.write_text(json.dumps(content))
+    result = run(cluster)
+    assert result.exit_code == 2
+    assert f"brokers[0].capacity is {json.dumps(capacity)}; expected an object with" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("capacities", "status", "culprit"),
     [
@@ -124,6 +148,8 @@ def test_a_wrong_cluster_is_one_line_that_names_the_culprit(content: object, cul
         ('{"1": {"disk_byte": 5}}', 2, "capacities.json: 1: 'disk_byte' is not a field; did you mean disk_bytes?"),
         ('{"one": {}}', 2, "'one' is not a broker id"),
         ('{"1": {"disk_bytes": 1}, "2": {"disk_bytes": 16e9}}', 1, "no plan was found that keeps broker"),
+        ('{"1": {"disk_bytes": 1}, "01": {"disk_bytes": 5e12}}', 2, "'01' is not a broker id"),
+        ('{"1": {"disk_bytes": 1}, "1": {"disk_bytes": 5e12}}', 2, "'1' is given twice; keep one of them"),
         ("{", 2, "capacities.json, line 1, column 2: not JSON"),
     ],
 )

@@ -63,7 +63,7 @@ def test_many_partitions_come_below_the_mean_plus_a_tenth(seed: int) -> None:
 def test_a_plan_of_few_partitions_computes_a_limited_number_of_loads(
     brokers: int, partitions: int, replicas: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """250 million take about a second."""
+    """350 million take about a second."""
     computed, excess = [0], Bounds.total_excess
 
     def counted(bounds: Bounds, load: Floats) -> Floats:
@@ -72,7 +72,7 @@ def test_a_plan_of_few_partitions_computes_a_limited_number_of_loads(
 
     monkeypatch.setattr(Bounds, "total_excess", counted)
     plan(random_cluster(Random(0), brokers=brokers, partitions=partitions, replicas=replicas))
-    assert 1_000_000 < computed[0] <= 250_000_000
+    assert 1_000_000 < computed[0] <= 350_000_000
 
 
 @pytest.mark.long
@@ -166,8 +166,12 @@ def test_a_broker_with_a_capacity_of_0_is_emptied() -> None:
     parts = [_partition(each, 1 + each % 3, 1 + (each + 1) % 3, size=1, bytes_in=1) for each in range(11)]
     parts.append(_partition(11, 1, 2, bytes_in=1))  # it needs no disk
     cluster = _cluster(4, *parts).with_capacities({1: Capacity(disk_bytes=0)})
-    after = loads(plan(cluster).planned)
+    planned = plan(cluster)
+    after = loads(planned.planned)
     assert after[1] == (0, 0, 0)
+    assert list(notes(planned)) == [
+        "The mean of bytes in, bytes out and disk leaves out the brokers with a capacity below it."
+    ]
     assert max(after[each][2] for each in (2, 3, 4)) <= 1.1 * 8
 
 

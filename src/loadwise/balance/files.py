@@ -50,18 +50,18 @@ def read_capacities(text: str, name: str) -> dict[int, Capacity]:
     if not isinstance(given, dict):
         _refuse(given, name, 'an object such as {"1": {"disk_bytes": 5e11}}')
     for broker in given:
-        if not (broker.isascii() and broker.isdecimal()):
+        if not (broker.isascii() and broker.isdecimal() and str(int(broker)) == broker):
             raise UnfitClusterError(f'{name}: {broker!r} is not a broker id; write {{"1": {{"disk_bytes": 5e11}}}}')
     return {int(broker): _capacity(capacity, f"{name}: {broker}") for broker, capacity in given.items()}
 
 
 def _broker(given: object, where: str) -> Broker:
     fields = _object(given, where, _BROKER)
-    rack = fields.get("rack")
+    rack, capacity = fields.get("rack"), fields.get("capacity")
     return Broker(
         id=_whole(_field(fields, "id", where), f"{where}.id"),
         rack=None if rack is None else _text(rack, f"{where}.rack"),
-        capacity=_capacity(fields.get("capacity") or {}, f"{where}.capacity"),
+        capacity=Capacity() if capacity is None else _capacity(capacity, f"{where}.capacity"),
     )
 
 
@@ -90,11 +90,20 @@ def _partition(given: object, where: str) -> Partition:
 
 def _parsed(text: str, name: str) -> object:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_without_repeats)
     except json.JSONDecodeError as error:
         raise UnfitClusterError(f"{name}, line {error.lineno}, column {error.colno}: not JSON ({error.msg})") from error
     except (ValueError, RecursionError) as error:
         raise UnfitClusterError(f"{name}: not JSON that can be read ({error})") from error
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} is given twice; keep one of them")
+    return fields
 
 
 def _object(given: object, where: str, names: Collection[str]) -> Mapping[str, Any]:

@@ -76,6 +76,14 @@ def notes(plan: Plan) -> Iterator[str]:
             subject = f"Broker {ids} stays" if len(above) == 1 else f"Brokers {ids} stay"
             yield f"{subject} at up to {most:.2f} times the mean of {name}: {reason}."
     yield from _rises(plan)
+    totals = plan.before.sum(axis=0)
+    levels = [
+        name
+        for name, mean, all_of in zip(RESOURCES, plan.limits.mean, totals, strict=True)
+        if abs(mean * len(plan.before) - all_of) > LEAST * all_of
+    ]
+    if levels:
+        yield f"The mean of {_listed(levels)} leaves out the brokers with a capacity below it."
 
 
 def _rises(plan: Plan) -> Iterator[str]:
@@ -86,7 +94,11 @@ def _rises(plan: Plan) -> Iterator[str]:
     for resource, name in enumerate(RESOURCES):
         if after[resource] > before[resource] + LEAST and plan.above(resource):
             rise = f"from {before[resource]:.2f} to {after[resource]:.2f} times the mean"
-            yield f"The busiest broker of {name} goes {rise}, to even out {' and '.join(better) or 'the cluster'}."
+            yield f"The busiest broker of {name} goes {rise}, to even out {_listed(better) or 'the cluster'}."
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
 def _reason(plan: Plan, broker: Broker, resource: int) -> str:

@@ -78,7 +78,10 @@ def add_options(parser: Parser) -> None:
     )
     shown = parser.add_argument_group("the plan")
     shown.add_argument(
-        "--out", type=Path, metavar="FOLDER", help=f"write {REASSIGNMENT} and {ELECTION} for Kafka's tools there"
+        "--out",
+        type=Path,
+        metavar="FOLDER",
+        help=f"write {REASSIGNMENT} and {ELECTION} for Kafka's tools there; one that the plan does not need is removed",
     )
     shown.add_argument(
         "--html", type=Path, metavar="FILE", help="write a page too: the table, and a picture of each resource"
@@ -173,7 +176,10 @@ def _write(folder: Path, plan: Plan) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in ((REASSIGNMENT, reassignment(plan)), (ELECTION, leader_election(plan))):
-            (folder / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+            if content["partitions"]:
+                (folder / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+            else:  # Kafka's tools refuse an empty file, and would execute that of an earlier plan
+                (folder / name).unlink(missing_ok=True)
     except OSError as error:
         raise UnfitClusterError(f"--out {folder} cannot be written: {error.strerror}") from error
 
