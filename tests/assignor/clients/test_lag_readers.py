@@ -219,16 +219,19 @@ async def test_kafka_python_asks_which_partitions_there_are_once_a_minute_and_af
 
     monkeypatch.setattr(kafka_python_lag.Admin, "_get_cluster_metadata", told)
     lag.start()
-    await until(lambda: len(readings) >= 5)
+    # Until a broker has made the topic of committed offsets, no reading succeeds, and each asks again.
+    await until(lambda: readings)
+    before, failures = len(asked), lag.failures
+    await until(lambda: len(readings) >= 6)
     assert len(readings[-1]) == 6
-    assert len(asked) == 1
+    assert len(asked) == before
     admin = KafkaAdminClient(bootstrap_servers=broker)
     await asyncio.to_thread(admin.delete_topics, [gone])
     await until(lambda: len(readings[-1]) == 3)
-    assert len(asked) > 1
+    assert len(asked) > before
     await asyncio.to_thread(admin.close)
     await asyncio.to_thread(lag.close)
-    assert lag.failures == 0
+    assert lag.failures == failures
 
 
 async def test_kafka_python_reads_a_topic_that_is_added_while_it_begins_a_reading(
