@@ -143,7 +143,7 @@ def test_a_hot_key_is_more_than_any_assignor_can_share_until_its_records_are_spr
         for name in ("hot-key", "hot-key-spread")
     )
     assert min(hashed.values()) > 1.3
-    assert max(spread.values()) < 1.02
+    assert max(spread[name] for name in ("range", "roundrobin", "sticky", "weighted")) < 1.02
 
 
 @pytest.mark.parametrize("name", [name for name in SCENARIOS if not name.startswith("hot-key")])
