@@ -14,7 +14,7 @@ from confluent_kafka.admin import (
 )
 from confluent_kafka.admin import ResourceType as Kind
 from secured_kafka import PASSWORDS
-from topics import WAIT_S, fill, make_topic
+from topics import WAIT_S, fill, make_topic, until
 
 from loadwise.assignor.clients.aiokafka.lag import AiokafkaLag
 from loadwise.assignor.clients.kafka_python.lag import KafkaPythonLag
@@ -34,8 +34,13 @@ def rule(kind, name, operation, permission=AclPermissionType.ALLOW):
 
 
 def add(admin, *rules):
+    """Add rules, and wait until the broker goes by them: Kafka answers when its controller has them."""
     for made in admin.create_acls(list(rules), request_timeout=WAIT_S).values():
         made.result(WAIT_S)
+    for each in rules:
+        of = each.restype, each.name, each.resource_pattern_type, each.principal, each.host
+        same = AclBindingFilter(*of, each.operation, each.permission_type)
+        until(lambda same=same: admin.describe_acls(same).result(WAIT_S), lambda each=each: f"{each} is not in force")
 
 
 @pytest.mark.parametrize("client", ["kafka-python", "aiokafka"])
