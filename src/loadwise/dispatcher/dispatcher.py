@@ -14,6 +14,7 @@ from functools import partial
 from typing import Protocol
 
 from loadwise.assignor.load.source import LoadSource
+from loadwise.assignor.troubles import Troubles
 from loadwise.dispatcher.acknowledgements import Acknowledgements, Measured
 from loadwise.dispatcher.background import Background
 from loadwise.dispatcher.errors import BadDispatcherError
@@ -143,8 +144,7 @@ class Dispatcher:
         self._turns: dict[str, _Turn] = {}
         self._leaders: dict[str, Mapping[int, int]] = {}
         self._read_last: dict[str, Loads] = {}
-        self._failing: set[str] = set()
-        self._of_unknown: set[str] = set()
+        self._troubles = Troubles()
 
     def follow(self, client: Client, *, batch_bytes: int = BATCH_BYTES, turn_s: float = TURN_S) -> None:
         """Serve this client, whose batches have this size. Raises `BadDispatcherError` if there is one already.
@@ -301,14 +301,13 @@ class Dispatcher:
             loads = self._read(name, metric)
             if loads is not None:
                 self._read_last[name] = loads
-                if loads and nodes.isdisjoint(loads) and name not in self._of_unknown:
+                if loads and nodes.isdisjoint(loads):
                     self._warn_of_unknown(name, loads)
         return found | self._read_last
 
     def _warn_of_unknown(self, name: str, loads: Loads) -> None:
         known = {leader for leaders in self._leaders.values() for leader in leaders.values()} - {NO_LEADER}
-        if known.isdisjoint(loads):
-            self._of_unknown.add(name)
+        if known.isdisjoint(loads) and self._troubles.begins(f"{name} of unknown brokers"):
             _log.warning(
                 "metric %r has loads of brokers %s, of none that leads partitions (%s): give loads by node id",
                 name,
@@ -324,11 +323,10 @@ class Dispatcher:
         try:
             loads = loads_of_leaders(metric, self._leaders) if isinstance(metric, LoadSource) else _numbers(metric)
         except Exception as error:  # noqa: BLE001 - the user's code; it must not fail a record
-            if name not in self._failing:
+            if self._troubles.begins(f"{name} failed"):
                 _log.warning("metric %r failed; its last loads are used until it works: %s", name, error)
-            self._failing.add(name)
             return None
-        self._failing.discard(name)
+        self._troubles.over(f"{name} failed")
         return loads
 
 

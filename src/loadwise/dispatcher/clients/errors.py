@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from loadwise.dispatcher.dispatcher import Dispatcher
+from loadwise.protocol.error_codes import ErrorCode
 
 _BROKER_CODES = frozenset(
     {
-        -1,  # UNKNOWN_SERVER_ERROR
-        5,  # LEADER_NOT_AVAILABLE
-        6,  # NOT_LEADER_OR_FOLLOWER
-        7,  # REQUEST_TIMED_OUT
-        8,  # BROKER_NOT_AVAILABLE
-        9,  # REPLICA_NOT_AVAILABLE
-        13,  # NETWORK_EXCEPTION
-        56,  # KAFKA_STORAGE_ERROR
-        74,  # FENCED_LEADER_EPOCH
-        75,  # UNKNOWN_LEADER_EPOCH
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
     }
 )
 _NETWORK_ERRORS = frozenset({"KafkaTimeoutError", "KafkaConnectionError", "NodeNotReadyError"})
