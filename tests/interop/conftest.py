@@ -77,9 +77,14 @@ class Member(MemberProgram):
         if message["event"] in ("assigned", "revoked", "lost"):
             self.held.append(self.owned)
 
+    @property
+    def log(self) -> str:
+        """What it has logged."""
+        return self._log.read_text()
+
     def led(self) -> set[int]:
         """The generations that it made the assignment of, as the client itself says."""
-        found = LEADS.findall(self._log.read_text())
+        found = LEADS.findall(self.log)
         return self._led | {int(java or librdkafka) for java, librdkafka in found}
 
 
@@ -121,7 +126,7 @@ def eventually() -> Callable[[Callable[[], bool], list[Member]], None]:
             if condition():
                 return
             if time.monotonic() > deadline:
-                pytest.fail(f"still: {members}")
+                pytest.fail("\n".join([f"still: {members}", *(f"{each}:\n{each.log}" for each in members)]))
             time.sleep(0.02)  # between two looks at the condition, not in its place
 
     return wait

@@ -219,6 +219,9 @@ async def run_confluent_aio(topic: str, asked: dict[str, Any]) -> None:
 
 def main() -> None:
     client, bootstrap, group, topic, *how = sys.argv[1:]
+    decisions = logging.getLogger("loadwise.assignor.leader")
+    decisions.setLevel(logging.INFO)  # shown where a group does not come to what a test waits for
+    decisions.addHandler(logging.StreamHandler())
     asked = _config(bootstrap, group, *how)
     threading.Thread(target=_watch_input, daemon=True).start()
     match client:

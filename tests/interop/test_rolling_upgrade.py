@@ -47,8 +47,7 @@ def test_a_group_changes_its_strategy_with_two_rolling_restarts(  # noqa: PLR091
         def settled():
             owned = [partition for member in members for partition in member.owned]
             generations = {member.generation for member in members}
-            # Weighted may leave a member without a partition that a busy machine made slow.
-            return len(generations) == 1 and sorted(owned) == list(range(PARTITIONS))
+            return len(generations) == 1 and sorted(owned) == list(range(PARTITIONS)) and all(m.owned for m in members)
 
         eventually(settled, everybody)
 
