@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadwise.assignor.algorithms import ALGORITHMS
-from loadwise.compare.bars import HEIGHT, WIDTH, bars
+from loadwise.compare.bars import bars
 from loadwise.compare.columns import COLUMNS
 from loadwise.compare.comparison import compare
 from loadwise.compare.page import render
 from loadwise.compare.scenarios import scenario
+from loadwise.report.bar_chart import HEIGHT, WIDTH
 
 LOADS = st.one_of(st.just(0.0), st.floats(1e-3, 1e12))
 

@@ -7,11 +7,9 @@ from html import escape
 from loadwise.balance.plan import Plan
 from loadwise.balance.rows import RESOURCES
 from loadwise.balance.table import HEADS, MEANINGS, about, amount, notes, rows, summary
+from loadwise.report.bar_chart import BarChart
 from loadwise.report.page import definitions, document, table
-from loadwise.report.scale import ticks
 
-_WIDTH, _HEIGHT = 560, 210
-_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 14, 32, 30
 _LEAST_SLOT = 22
 """Narrower slots have no room for a broker's id."""
 _UNITS = ("B/s", "B/s", "B")
@@ -57,30 +55,15 @@ def _picture(plan: Plan, resource: int, label: str) -> str:
     before, after = plan.before[:, resource].tolist(), plan.after[:, resource].tolist()
     target = float(plan.limits.target[resource])
     above = {broker.id for broker in plan.above(resource)}
-    scale = ticks(max(*before, *after, target))
-    bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
-    slot = (right - _LEFT) / len(before)
-
-    def y(value: float) -> float:
-        return bottom - (bottom - _TOP) * value / scale[-1]
-
-    parts = [f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(label)}">']
-    for value in scale:
-        parts.append(f'<line class="grid" x1="{_LEFT}" y1="{y(value):.1f}" x2="{right}" y2="{y(value):.1f}"/>')
-        text = amount(value, _UNITS[resource])
-        parts.append(f'<text x="{_LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{text}</text>')
+    unit = _UNITS[resource]
+    chart = BarChart(len(before), max(*before, *after, target))
+    parts = chart.begin(label, lambda value: amount(value, unit))
     for index, broker in enumerate(plan.cluster.brokers):
-        left = _LEFT + slot * index
         bars = (("before", before[index], 0.12), ("after high" if broker.id in above else "after", after[index], 0.5))
         for style, load, at in bars:
-            title = f"broker {broker.id} {style.split()[0]}: {amount(load, _UNITS[resource])}"
-            parts.append(
-                f'<rect class="{style}" x="{left + slot * at:.2f}" y="{y(load):.1f}" width="{slot * 0.38:.2f}"'
-                f' height="{bottom - y(load):.1f}"><title>{title}</title></rect>'
-            )
-        if slot >= _LEAST_SLOT:
-            parts.append(f'<text x="{left + slot / 2:.1f}" y="{bottom + 17}" text-anchor="middle">{broker.id}</text>')
-    parts.append(f'<line class="axis" x1="{_LEFT}" y1="{bottom}" x2="{right}" y2="{bottom}"/>')
-    parts.append(f'<line class="target" x1="{_LEFT}" y1="{y(target):.1f}" x2="{right}" y2="{y(target):.1f}"/>')
-    parts.append("</svg>")
+            title = f"broker {broker.id} {style.split()[0]}: {amount(load, unit)}"
+            parts.append(chart.bar(style, index, load, title, at=at, width=0.38))
+        if chart.slot >= _LEAST_SLOT:
+            parts.append(chart.name(index, str(broker.id)))
+    parts += [chart.axis(), chart.level("target", target), "</svg>"]
     return "\n".join(parts)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 from loadwise.compare.columns import amount
-from loadwise.report.scale import ticks
+from loadwise.report.bar_chart import LEFT, TOP, BarChart
 
-WIDTH, HEIGHT = 560, 210
-_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 14, 32, 30
 _CHARACTER = 7.0
 """About the width of one, of text as small as labels are."""
 _TOO_HIGH = 1.1
@@ -35,36 +32,22 @@ def bars(
     ``top`` is the highest value of all charts that are to be compared by eye. ``summary`` tells in words what is shown.
     No assignment gives a highest load below ``bound``; a bar is too high when it is clearly above that.
     """
-    scale = ticks(top)
-    bottom, right = HEIGHT - _BOTTOM, WIDTH - _RIGHT
-    slot = (right - _LEFT) / len(loads)
-
-    def y(value: float) -> float:
-        return bottom - (bottom - _TOP) * value / scale[-1]
-
-    parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(f"{title}: {summary}")}">']
-    for value in scale:
-        parts.append(f'<line class="grid" x1="{_LEFT}" y1="{y(value):.1f}" x2="{right}" y2="{y(value):.1f}"/>')
-        parts.append(f'<text x="{_LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{amount(value)}</text>')
-    room = int(slot / _CHARACTER)
+    chart = BarChart(len(loads), top)
+    parts = chart.begin(f"{title}: {summary}", amount)
+    room = int(chart.slot / _CHARACTER)
     labels = _shortened(names, room)
     for index, (name, load) in enumerate(zip(names, loads, strict=True)):
-        left, style = _LEFT + slot * index, "bar high" if load > bound * _TOO_HIGH else "bar"
-        parts.append(
-            f'<rect class="{style}" x="{left + slot * 0.14:.2f}" y="{y(load):.1f}" width="{slot * 0.72:.2f}"'
-            f' height="{bottom - y(load):.1f}"><title>{escape(name)}: {amount(load)}</title></rect>'
-        )
+        style = "bar high" if load > bound * _TOO_HIGH else "bar"
+        parts.append(chart.bar(style, index, load, f"{name}: {amount(load)}", at=0.14, width=0.72))
         if room >= _LEAST_LABEL:
-            parts.append(
-                f'<text x="{left + slot / 2:.1f}" y="{bottom + 17}" text-anchor="middle">{escape(labels[index])}</text>'
-            )
-    parts.append(f'<line class="axis" x1="{_LEFT}" y1="{bottom}" x2="{right}" y2="{bottom}"/>')
-    parts.append(f'<line class="mean" x1="{_LEFT}" y1="{y(mean):.1f}" x2="{right}" y2="{y(mean):.1f}"/>')
-    parts.append(f'<line class="mean" x1="{_LEFT}" y1="{_TOP - 14}" x2="{_LEFT + 22}" y2="{_TOP - 14}"/>')
-    parts.append(f'<text class="mean" x="{_LEFT + 28}" y="{_TOP - 10}">mean {amount(mean)}</text>')
-    parts.append(f'<line class="ideal" x1="{_LEFT}" y1="{y(bound):.1f}" x2="{right}" y2="{y(bound):.1f}"/>')
-    parts.append(f'<line class="ideal" x1="{_LEFT + 150}" y1="{_TOP - 14}" x2="{_LEFT + 172}" y2="{_TOP - 14}"/>')
-    parts.append(f'<text class="ideal" x="{_LEFT + 178}" y="{_TOP - 10}">ideal {amount(bound)}</text>')
+            parts.append(chart.name(index, labels[index]))
+    parts.append(chart.axis())
+    parts.append(chart.level("mean", mean))
+    parts.append(f'<line class="mean" x1="{LEFT}" y1="{TOP - 14}" x2="{LEFT + 22}" y2="{TOP - 14}"/>')
+    parts.append(f'<text class="mean" x="{LEFT + 28}" y="{TOP - 10}">mean {amount(mean)}</text>')
+    parts.append(chart.level("ideal", bound))
+    parts.append(f'<line class="ideal" x1="{LEFT + 150}" y1="{TOP - 14}" x2="{LEFT + 172}" y2="{TOP - 14}"/>')
+    parts.append(f'<text class="ideal" x="{LEFT + 178}" y="{TOP - 10}">ideal {amount(bound)}</text>')
     parts.append("</svg>")
     return "\n".join(parts)
 
