@@ -7,7 +7,10 @@ Under pytest-xdist every worker has coordinators of its own, each on a free port
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
@@ -31,6 +34,25 @@ class Fill(Protocol):
 
     def __call__(self, coordinator: ThreadedCoordinator, /) -> None:
         """Make topics, records, groups and whatever tests are to begin with."""
+
+
+class _AsTheyAre:
+    """Finds loadwise's modules before pytest does, which rewrites the asserts of every package that has a plugin.
+
+    For that pytest parses each module, and the coordinator imports some in its own thread. Before Python 3.11.8, two
+    threads that parse at the same time raise SystemError (AST constructor recursion depth mismatch).
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None, _: ModuleType | None = None) -> ModuleSpec | None:
+        """Find a module of loadwise as Python would without pytest."""
+        return PathFinder.find_spec(name, path) if name.startswith("loadwise.") else None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """pytest: leave loadwise's own modules as they are."""
+    sys.meta_path.insert(0, _AsTheyAre)
+    config.add_cleanup(lambda: sys.meta_path.remove(_AsTheyAre))
 
 
 @pytest.fixture(scope="session")

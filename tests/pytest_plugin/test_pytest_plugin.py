@@ -48,6 +48,24 @@ def test_a_filled_coordinator_is_the_same_for_each_test(suite: pytest.Pytester) 
     suite.runpytest_subprocess().assert_outcomes(passed=3)
 
 
+def test_loadwise_is_not_parsed_again_to_rewrite_its_asserts(
+    suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pytest would do so where it finds the plugin by itself; two threads that parse crash Python 3.11.7."""
+    monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+    suite.makeini("[pytest]\naddopts = -p no:cacheprovider\n")
+    suite.makepyfile("""
+        import sys
+        from importlib.machinery import SourceFileLoader
+
+        def test_it(kafka_coordinator):
+            assert type(sys.modules["loadwise.pytest_plugin"].__loader__) is not SourceFileLoader
+            ours = [each for name, each in sys.modules.items() if name.startswith("loadwise.coordinator")]
+            assert {type(each.__loader__) for each in ours} == {SourceFileLoader}
+    """)
+    suite.runpytest_subprocess().assert_outcomes(passed=1)
+
+
 def test_under_xdist_every_worker_has_its_own_and_nothing_is_left_behind(suite: pytest.Pytester) -> None:
     suite.makeconftest("""
         import threading
