@@ -1,16 +1,17 @@
-"""The third act, in two seconds."""
+"""The third act, in about a second."""
 
 from __future__ import annotations
 
-from loadwise.demo.third_act import Delays, picture, play
+from loadwise.demo.third_act import SLOWED_MS, Delays, picture, play
 
 
-async def test_the_producer_with_a_dispatcher_waits_less_for_the_slow_broker() -> None:
+async def test_both_producers_send_while_a_broker_is_slow() -> None:
+    """What the dispatcher saves is measured in virtual time, in tests/dispatcher/test_virtual.py."""
     shown: list[float] = []
-    own, ours = await play(2.1, shown.append)
+    own, ours = await play(1.2, shown.append)
     assert [own.partitioner, ours.partitioner] == ["aiokafka's own", "loadwise"]
-    assert min(len(own.taken), len(ours.taken)) > 300
-    assert ours.mean_ms(0.7, 1.4) < own.mean_ms(0.7, 1.4)
+    assert ours.taken
+    assert max(took_s for _, took_s in own.taken) * 1000 >= SLOWED_MS
     assert shown == sorted(shown)
 
 
