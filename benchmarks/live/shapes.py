@@ -148,6 +148,14 @@ class Group:
         member.alive = False
         self.at(self.now_s + self.config.session_s, lambda: self._begin_rebalance(None))
 
+    def restart(self, member: Member, program: str, speed: float) -> Member:
+        """As a deployment does: the member leaves, and a new one joins in its place."""
+        member.alive = False
+        new = Member(self, f"m{len(self.members)}", program, speed, None)
+        self.members.append(new)
+        self._begin_rebalance(None)
+        return new
+
     def ask(self, leader: Member) -> bool:
         """The leader asks for a rebalance: the others hear of it with their next heartbeat."""
         self.outcome.asked_s.append(self.now_s)

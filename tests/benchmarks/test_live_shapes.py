@@ -74,6 +74,23 @@ def test_what_passes_by_itself_moves_nothing(play, program):
     assert play(program, QUICK, 0, **more).asked_s == []
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_member_that_was_slow_at_its_start_does_not_stay_empty_in_a_group_with_little_to_do(seed):
+    """Cold imports on a busy machine: for 20 seconds it is 20 times slower than its group, of which 4 % are used."""
+    group = Group(["in line"] * 5, seed=seed, speeds=(8 * SPEED,) * 5)
+    group.rates *= 0.8
+    group.run(30.0)
+    slow = group.restart(group.members[1], "in line", 0.4 * SPEED)
+    group.run(50.0)
+    slow.speed = 8 * SPEED
+    for number in (2, 3):
+        group.run(30.0 + 60 * (number - 1))
+        group.restart(group.members[number], "in line", 8 * SPEED)
+        group.run(40.0 + 60 * (number - 1))
+        assert all(member.position for member in group.alive)
+    assert group.outcome.asked_s == []
+
+
 def test_the_table_has_a_line_for_each_program():
     each = [(10.0, 15.0, 2000.0, 0), (12.0, 16.0, 2500.0, 0)]
     told = list(lines(iter((program, "quick", each, 0) for program in PROGRAMS)))

@@ -44,6 +44,9 @@ _PASSES = 8
 """Maximum number of passes that improve the result again until it no longer changes."""
 _ROUNDS = 4
 """Maximum number of times that the result is replaced by the second round of a cooperative rebalance."""
+_BEARABLE = 0.5
+"""The utilisation up to which no member is too slow for a partition, if load and capacity share a unit: its capacity may
+be underestimated, and shows only while it works."""
 _LEAST = 2.0**-300
 """Loads below this part of the largest one count as 0, so that quotients stay in range."""
 _RACK_SLACK = 0.01
@@ -87,18 +90,20 @@ class Weighted:
         tight = self._leaving_room(group, weight)
         if tight != self:
             return tight.assign(group)
+        is_utilisation = group.load_unit == RECORDS_PER_S
+        bearable = _BEARABLE * float(group.capacity.max()) / float(weight.max()) if is_utilisation else 0.0
         weight = scaled(weight)
         weight = np.where(weight < _LEAST, 0.0, weight)
         working = WorkingAssignment(group, weight, _spread_idle(group, weight))
         fair = fair_level(working)
-        answer = self._settled(working, fair)
+        answer = self._settled(working, fair, bearable)
         for _ in range(_ROUNDS):
             handed_out = stage(Assignment(group, answer)).owner
             if np.array_equal(handed_out, answer) or working.exhausted:
                 break
             second = replace(group, owner=handed_out)
             working.settle(_spread_idle(second, weight))
-            again = self._settled(working, fair, known=answer)
+            again = self._settled(working, fair, bearable, known=answer)
             if np.array_equal(again, answer):
                 break
             answer = again
@@ -114,13 +119,15 @@ class Weighted:
             return self
         return replace(self, epsilon=epsilon, trigger=epsilon + (self.trigger - self.epsilon))
 
-    def _settled(self, working: WorkingAssignment, fair: float, *, known: Owners | None = None) -> Owners:
+    def _settled(
+        self, working: WorkingAssignment, fair: float, bearable: float, *, known: Owners | None = None
+    ) -> Owners:
         """Improve until the result, as the members' own partitions, improves no more; ``known`` is such a result."""
         for _ in range(_PASSES):
             owner = self._improve(working, fair)
             if not np.bincount(owner[owner != NOBODY], minlength=len(working.capacity)).all():
                 working.assign_all(owner)
-                give_to_empty(working, self.epsilon)
+                give_to_empty(working, self.epsilon, bearable)
                 owner = working.owner.copy()
             if np.array_equal(owner, working.current):
                 break

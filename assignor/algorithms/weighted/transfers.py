@@ -97,23 +97,24 @@ def raise_lowest(working: WorkingAssignment, floor: float, ceiling: float) -> No
             working.move(rows[[chosen]], low)
 
 
-def give_to_empty(working: WorkingAssignment, epsilon: float) -> None:
+def give_to_empty(working: WorkingAssignment, epsilon: float, bearable: float) -> None:
     """Give every empty member a partition of a member that has two or more.
 
-    The lightest is taken; among equals, one that moves anyway, then one of the member with the most. A member gets none
-    if even this one would raise the highest level by more than ``epsilon`` of it. If its capacity is only assumed, it
-    still gets one, because its capacity can then be measured. O(P) a member.
+    It keeps one of its own; else the lightest is taken; among equals, one that moves anyway, then one of the member
+    with the most. A member gets none if even this one would raise it above the level ``bearable`` and the highest level
+    by more than ``epsilon`` of it. If its capacity is only assumed, it still gets one, because its capacity can then be
+    measured. O(P) a member.
     """
     count = np.bincount(working.owner[working.owner != NOBODY], minlength=len(working.capacity))
-    highest = float(working.level.max(initial=0.0)) * (1 + epsilon)
+    highest = max(float(working.level.max(initial=0.0)) * (1 + epsilon), bearable)
     for empty in np.flatnonzero(count == 0).tolist():
         may_have = working.eligible[working.class_of, empty] & (count[working.owner] > 1)
         if working.capacity_known[empty]:
             may_have &= working.weight <= highest * working.capacity[empty]
         rows = np.flatnonzero(may_have)
         if len(rows):
-            owner = working.owner[rows]
-            order = np.lexsort((rows, -count[owner], working.current[rows] == owner, working.weight[rows]))
+            owner, others = working.owner[rows], working.current[rows] != empty
+            order = np.lexsort((rows, -count[owner], working.current[rows] == owner, working.weight[rows], others))
             row = rows[order[0]]
             count[working.owner[row]] -= 1
             count[empty] = 1

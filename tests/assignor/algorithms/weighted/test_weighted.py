@@ -416,3 +416,17 @@ def test_what_an_answer_is_judged_by(
 ) -> None:
     first, second = (Evaluation(np.array(excess), deficit, taken) for excess, deficit, taken in (ours, theirs))
     assert first.pays_better_than(second) is better
+
+
+@pytest.mark.parametrize("owner", [[NOBODY] * 6, [0, 1, 2, 0, 1, 2], [0, 1, 0, 1, 0, 1]])
+@pytest.mark.parametrize("slower", [3.0, 8.0, 20.0])
+def test_no_member_is_left_empty_while_it_would_be_half_idle(owner: list[int], slower: float) -> None:
+    group = owned_by((9000.0, 9000.0, 9000.0 / slower), owner, [35.0, 33, 34, 32, 33, 33])
+    assert set(Weighted().assign(replace(group, load_unit=RECORDS_PER_S)).owner.tolist()) == {0, 1, 2}
+
+
+def test_a_member_that_is_believed_slow_keeps_one_of_its_partitions() -> None:
+    group = owned_by((9000.0, 9000.0, 900.0), [0, 1, 2, 0, 1, 2], [32.0, 33, 34, 33, 33, 35])
+    owner = Weighted().assign(replace(group, load_unit=RECORDS_PER_S)).owner.tolist()
+    assert owner.count(2) == 1
+    assert 2 in (owner[2], owner[5])
