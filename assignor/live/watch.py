@@ -137,8 +137,10 @@ class GroupWatch(GroupKnowledge):
             # The assignment uses rates confirmed by a second reading, so the rebalance must be worth its cost by these.
             judged = self._judge(watched, arrivals.confirmed, capacities)
             refused = self._unconfirmed(judged) or self.activity.refusal(now_ms) or common
+        reason = "a rebalance would help" if self.settings.dry_run else "asking for a rebalance"
+        if refused is not None and (untried := self._untried(watched, capacities, now_ms)):
+            refused, reason = None, f"{reason}, so that members without a partition show their speed: {untried}"
         if refused is None:
-            reason = "a rebalance would help" if self.settings.dry_run else "asking for a rebalance"
             return replace(self._decision(watched, judged, capacities, now_ms, reason), ask=True, soon=soon)
         return replace(
             self._decision(watched, judged, capacities, now_ms, refused.reason),
@@ -146,6 +148,14 @@ class GroupWatch(GroupKnowledge):
             waiting=refused.waiting,
             soon=soon or refused.unsure,
         )
+
+    def _untried(self, watched: Watched, capacities: Capacities, now_ms: int) -> str:
+        """Return the members that an old measurement leaves without a partition, if they may be tried now."""
+        if now_ms - watched.since_ms < self.tuning.capacity.half_life_ms or self.restraint.exhausted(now_ms):
+            return ""
+        unreliable = {name for name, reliable in zip(watched.names, capacities.reliable, strict=True) if not reliable}
+        names = ", ".join(name for name in watched.too_slow if name in unreliable)
+        return "" if self.activity.refusal(now_ms) else names
 
     def _unconfirmed(self, judged: Judgement) -> Refusal | None:
         gain = gained(judged.worst, judged.best, self.settings.healthy)

@@ -45,8 +45,8 @@ _PASSES = 8
 _ROUNDS = 4
 """Maximum number of times that the result is replaced by the second round of a cooperative rebalance."""
 _BEARABLE = 0.5
-"""The utilisation up to which no member is too slow for a partition, if load and capacity share a unit: its capacity may
-be underestimated, and shows only while it works."""
+"""The utilisation up to which no member is too slow for a partition, if load and capacity share a unit.
+Its capacity may be underestimated, and shows only while it works."""
 _LEAST = 2.0**-300
 """Loads below this part of the largest one count as 0, so that quotients stay in range."""
 _RACK_SLACK = 0.01

@@ -54,6 +54,25 @@ def test_a_slow_member_is_relieved_within_a_minute():
     assert len(outcome.for_load) <= 3
 
 
+@pytest.mark.parametrize("later", [1000.0, 100.0])
+def test_a_member_that_was_too_slow_for_any_partition_is_measured_again(later):
+    """Half an hour after its last measurement it gets a partition, which shows whether it still is."""
+    speeds = {"m0": 1000.0, "m1": 1000.0, "m2": 100.0}
+    rates = {"t": _array([300.0] * 4)}
+    pieces = (
+        Piece(start_s=0, rates=rates, capacity=speeds),
+        Piece(start_s=900, rates=rates, capacity={**speeds, "m2": later}),
+    )
+    live = Live()
+    outcome = play(scene(*pieces, end_s=3000), live)
+    found_slow = [at for at in outcome.for_load if at < 900]
+    again = [at for at in outcome.for_load if at >= 900]
+    assert found_slow
+    assert again[0] <= 2100  # what it measured counts for some minutes after it has lost its partitions
+    assert len(again) == (1 if later > 100 else 2)
+    assert (2 in live.watch._watched.group.owner) == (later > 100)
+
+
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_calm_groups_are_left_alone(seed):
     rates = _array([300.0, 200, 150, 100, 100, 80, 60, 50, 40, 30, 20, 10])
