@@ -197,7 +197,7 @@ class Cluster:
 
     def coordinates(self, call: Call, group_id: str) -> bool:
         """Return whether the call's broker coordinates a group; if not, answer NOT_COORDINATOR."""
-        return self.brokers.coordinator_of(group_id).id == call.node_id
+        return self.brokers.coordinates(call.node_id, group_id)
 
     def grown(self, log: PartitionLog, appended: Appended) -> None:
         """Count the bytes that were appended to a log, and complete fetches that waited for them."""

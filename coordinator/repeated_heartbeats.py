@@ -30,8 +30,8 @@ class RepeatedHeartbeat:
 
     @classmethod
     def of(cls, frame: bytes, request: Request) -> RepeatedHeartbeat | None:
-        """Return the stored form of a request; None if it is not a heartbeat of normal length."""
-        return cls(frame, request) if request.api.name == "Heartbeat" and len(frame) <= _LONGEST_BYTES else None
+        """Return the stored form of a heartbeat; None if it is longer than normal ones."""
+        return cls(frame, request) if len(frame) <= _LONGEST_BYTES else None
 
     def is_repeated_by(self, frame: bytes) -> bool:
         """Return whether a request repeats this heartbeat, with any correlation id."""

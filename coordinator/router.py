@@ -93,7 +93,7 @@ class Router:
         answers = []
         if isinstance(outcome, GroupRequest):
             self._waiting[call.token] = (call, outcome.respond)
-            is_here = cluster.coordinates(call, outcome.group_id)
+            is_here = cluster.brokers.coordinates(call.node_id, outcome.group_id)
             cluster.outbox += cluster.groups.handle(outcome.group_id, outcome.event, now_ms, is_here=is_here)
         elif isinstance(outcome, DelayedFetch):
             cluster.fetches.delay(call, outcome, now_ms)
@@ -113,7 +113,7 @@ class Router:
         authorizer must check it.
         """
         cluster = self.cluster
-        if cluster.authorizer is not None or cluster.brokers.coordinator_of(heartbeat.group_id).id != node_id:
+        if cluster.authorizer is not None or not cluster.brokers.coordinates(node_id, heartbeat.group_id):
             return False
         group = cluster.groups.classic(heartbeat.group_id)
         return group is not None and group.keep_alive(

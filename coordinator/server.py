@@ -187,8 +187,8 @@ class Server:
                 raise
             connection.answer(encode_response(api_versions.unsupported(self.cluster), 0, problem.correlation_id))
             return
-        if not is_repeated:
-            connection.heartbeat = RepeatedHeartbeat.of(frame, request) or heartbeat
+        if request.api.name == "Heartbeat" and not is_repeated:
+            connection.heartbeat = RepeatedHeartbeat.of(frame, request)
         self._handle(self._call(connection, request))
 
     def _call(self, connection: Connection, request: Request) -> Call:

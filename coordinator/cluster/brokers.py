@@ -170,6 +170,10 @@ class Brokers:
         """The broker that answers for a group, or for a transactional id with ``topic`` `TRANSACTION_STATE`."""
         return self._by_id[self._coordinators[topic][coordinator_partition(key)]]
 
+    def coordinates(self, node_id: int, key: str, topic: str = CONSUMER_OFFSETS) -> bool:
+        """Whether a broker is the one of `coordinator_of`; if not, it answers NOT_COORDINATOR."""
+        return self.coordinator_of(key, topic).id == node_id
+
     def move_coordinator(self, key: str, to: int | None = None, topic: str = CONSUMER_OFFSETS) -> int:
         """Let another broker answer for a group or transactional id, and for all that share its partition of ``topic``.
 

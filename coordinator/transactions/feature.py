@@ -86,7 +86,7 @@ class ClusterTransactions(Feature):
 
     def is_coordinator(self, call: Call, transactional_id: str) -> bool:
         """Return whether the call's broker coordinates an id; if not, answer NOT_COORDINATOR."""
-        return self._cluster.brokers.coordinator_of(transactional_id, TRANSACTION_STATE).id == call.node_id
+        return self._cluster.brokers.coordinates(call.node_id, transactional_id, TRANSACTION_STATE)
 
     def write_markers(self, markers: Markers) -> None:
         """End a transaction in all its partitions and groups; deleted partitions are skipped."""

@@ -34,11 +34,11 @@ from loadwise.coordinator.groups.offsets import Offsets
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.groups.pending_offsets import PendingOffsets
 from loadwise.coordinator.groups.records import KindRecord, OffsetRecord, PendingOffsetRecord, Record
-from loadwise.coordinator.groups.service import admission, commits, migration
+from loadwise.coordinator.groups.service import commits, migration
+from loadwise.coordinator.groups.service.admission import Admission
 from loadwise.coordinator.groups.service.history import History
 from loadwise.coordinator.groups.service.journal import Journal
 from loadwise.coordinator.groups.service.loads import LogView
-from loadwise.coordinator.groups.service.quota import Quota
 from loadwise.coordinator.groups.service.store import GroupStore
 from loadwise.coordinator.groups.topic_view import NO_TOPICS, TopicView
 from loadwise.coordinator.keeper import NOTHING, Keeper
@@ -74,7 +74,7 @@ class Groups:
             kinds={each.kind: each for each in kinds},
             keeper=keeper,
         )
-        self._quota = Quota(self._store.limits)
+        self._admission = Admission(self._store.limits, self._store.kinds)
         self._next_cleanup_ms: int | None = None
         stored = list(records)
         self.journal.load(stored)
@@ -166,15 +166,9 @@ class Groups:
         ``is_here``: whether the call's broker coordinates the group.
         """
         store = self._store
-        group = store.groups.get(group_id)
-        error = admission.refusal(group_id, event, store.limits, exists=group is not None, is_here=is_here)
-        if error is ErrorCode.NONE:
-            error = self._quota.error(store.groups, group_id, event)
-        message = None
-        if error is ErrorCode.NONE and group is not None:
-            error, message = admission.misplaced(group, event, store.kinds)
+        error, message = self._admission.refusal(store.groups, group_id, event, is_here=is_here)
         if error is not ErrorCode.NONE:
-            return [self._refused(event, error, message)] if isinstance(event, Request) else []
+            return [self._admission.refused(event, error, message)] if isinstance(event, Request) else []
         if isinstance(event, Join):
             return self._join(group_id, event, now_ms)
         if isinstance(event, ConsumerHeartbeat):
@@ -183,6 +177,7 @@ class Groups:
             return self._kind_heartbeat(group_id, event, now_ms)
         if isinstance(event, CommitOffsets):
             return self._commit(group_id, event, now_ms)
+        group = store.groups.get(group_id)
         return [] if group is None else self._tell(group, event, now_ms)
 
     def expire(self, now_ms: int) -> list[Reply]:
@@ -265,7 +260,7 @@ class Groups:
         if group is not None and not isinstance(group, ClassicGroup) and not group.members:
             # It has no members, so a new member may convert it to the other protocol.
             if event.member_id != NO_MEMBER_ID:
-                return [self._refused(event, ErrorCode.UNKNOWN_MEMBER_ID)]
+                return [self._admission.refused(event, ErrorCode.UNKNOWN_MEMBER_ID)]
             store.remove(group)
             group = None
         if group is None:
@@ -284,7 +279,7 @@ class Groups:
         if event.epoch != 0:
             what = "there is no group" if classic is None else f"there is a {classic.type} group"
             message = f"{what} {group_id!r}"
-            return [self._refused(event, ErrorCode.GROUP_ID_NOT_FOUND, message)]
+            return [self._admission.refused(event, ErrorCode.GROUP_ID_NOT_FOUND, message)]
         replies: list[Reply] = []
         try:
             migration.check_upgrade(store, group_id)
@@ -293,7 +288,7 @@ class Groups:
                 replies = self._carry_out(classic, classic.unload(ErrorCode.REBALANCE_IN_PROGRESS, now_ms), now_ms)
             fresh = migration.consumer_group(store, group_id, now_ms)
         except CannotConvertError as problem:
-            return [*replies, self._refused(event, problem.error, str(problem))]
+            return [*replies, self._admission.refused(event, problem.error, str(problem))]
         refusal = fresh.heartbeat_refusal(event)
         if refusal is not None:
             return [*replies, Reply(event.token, refusal)]  # the group does not change
@@ -307,7 +302,11 @@ class Groups:
             kind.configure(group)
             return self._tell(group, event, now_ms)
         if event.epoch != 0:
-            return [self._refused(event, ErrorCode.GROUP_ID_NOT_FOUND, f"{kind.missing(event)} {group_id} not found.")]
+            return [
+                self._admission.refused(
+                    event, ErrorCode.GROUP_ID_NOT_FOUND, f"{kind.missing(event)} {group_id} not found."
+                )
+            ]
         # It replaces an empty classic group, unless its first member is refused.
         fresh = kind.replay(group_id, (), store.topics, now_ms)
         effects = fresh.handle(event, now_ms)
@@ -328,9 +327,6 @@ class Groups:
         return replies + self._tell(group, event, now_ms)
 
     # ---- handling events and effects ----
-
-    def _refused(self, event: Request, error: ErrorCode, message: str | None = None) -> Reply:
-        return Reply(event.token, admission.refused(event, error, message, kinds=self._store.kinds))
 
     def _tell(self, group: Group, event: Event, now_ms: int) -> list[Reply]:
         return self._carry_out(group, group.handle(event, now_ms), now_ms)

@@ -21,8 +21,8 @@ from loadwise.coordinator.connections import ServerLimits
 from loadwise.coordinator.groups.classic.group import ClassicGroup
 from loadwise.coordinator.groups.events import Committer, ConsumerHeartbeat, Join, Leave, Leaver, Protocol, Sync
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
+from loadwise.coordinator.groups.service.admission import Admission
 from loadwise.coordinator.groups.service.groups import Groups
-from loadwise.coordinator.groups.service.quota import Quota
 from loadwise.coordinator.http.server import HttpLimits
 from loadwise.coordinator.transactions.limits import TransactionLimits
 from loadwise.protocol.error_codes import ErrorCode
@@ -131,12 +131,12 @@ class CountedGroup(ClassicGroup):
 def test_members_are_not_counted_again_while_there_is_room_for_those_who_came_since() -> None:
     limits = GroupLimits(max_members=10)
     groups = {"one": CountedGroup("one", limits)}
-    quota = Quota(limits)
+    admission = Admission(limits, {})
     event = ConsumerHeartbeat(token=1, member_id="m", epoch=0, topics=["t"])
     for _ in range(10):
-        assert quota.error(groups, "two", event) is ErrorCode.NONE
+        assert admission.refusal(groups, "two", event) == (ErrorCode.NONE, None)
     assert groups["one"].asked == 1
-    assert quota.error(groups, "two", event) is ErrorCode.NONE, "the ten did not come after all"
+    assert admission.refusal(groups, "two", event) == (ErrorCode.NONE, None), "the ten did not come after all"
     assert groups["one"].asked == 2
 
 
