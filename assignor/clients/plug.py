@@ -1,13 +1,13 @@
-"""The part of a client's assignor object that all clients share."""
+"""The part of a client's assignor object that all clients share, and its cluster metadata for the leader."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from loadwise.assignor.balance import Balance
-from loadwise.assignor.clients.metadata import ClientMetadata
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.model import NO_GENERATION
 from loadwise.assignor.participant import Participant
@@ -26,8 +26,6 @@ class ClientAssignor:
         """The member without its client."""
         self.strategy = participant.strategies[0] if strategy is None else strategy
         """Which of the member's strategies it serves."""
-        self.joined: Sequence[JoinedMember] = ()
-        """The members in the JoinGroup answer of the current rebalance, if the consumer provides them."""
 
     @property
     def name(self) -> str:
@@ -57,7 +55,10 @@ class ClientAssignor:
 
     def assign(self, cluster: Any, members: Any) -> dict[str, bytes]:
         """As the leader, return every member's assignment; the client sends bytes as they are."""
-        joined = self.joined or self._read(members)
+        return self.lead(cluster, self._read(members))
+
+    def lead(self, cluster: Any, joined: Sequence[JoinedMember]) -> dict[str, bytes]:
+        """Return every member's assignment, with all that the JoinGroup answer has of the members."""
         return self.participant.assign(joined, ClientMetadata(cluster, self.replicas), protocol=self.name)
 
     def resume(self, cluster: Any, described: Sequence[tuple[JoinedMember, Mapping[str, Sequence[int]]]]) -> None:
@@ -83,3 +84,34 @@ class ClientAssignor:
     def _read(self, members: Any) -> Sequence[JoinedMember]:
         """Return the members as the client passes them."""
         raise NotImplementedError
+
+
+class ClientMetadata:
+    """The `loadwise.assignor.participant.ClusterView` over a client's ``ClusterMetadata``.
+
+    kafka-python's and aiokafka's differ in one name only: ``replicas``, the field with the broker ids of a partition's
+    replicas in the client's own record.
+    """
+
+    def __init__(self, cluster: Any, replicas: str) -> None:
+        self._cluster = cluster
+        self._replicas = attrgetter(replicas)
+
+    def partition_count(self, topic: str) -> int | None:
+        """Return the topic's number of partitions; None without metadata."""
+        partitions = self._cluster.partitions_for_topic(topic)
+        return None if partitions is None else len(partitions)
+
+    def replica_racks(self, topic: str) -> Sequence[Sequence[str]]:
+        """Return the racks of each partition's replicas; empty if the brokers have no racks."""
+        # There is no public way to read the replicas.
+        partitions: Mapping[int, Any] = self._cluster._partitions.get(topic, {})
+        racks = [
+            [
+                broker.rack
+                for node in self._replicas(partitions[number])
+                if (broker := self._cluster.broker_metadata(node)) is not None and broker.rack
+            ]
+            for number in sorted(partitions)
+        ]
+        return racks if any(racks) else []

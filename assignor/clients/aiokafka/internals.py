@@ -46,7 +46,6 @@ from loadwise.assignor.clients.deleted_topics import Told, told
 from loadwise.assignor.clients.member_commits import MemberCommits
 from loadwise.assignor.clients.no_common_strategy import no_common_strategy
 from loadwise.assignor.subscription import read_described, read_joined_members
-from loadwise.protocol.consumer import Subscription
 
 log = logging.getLogger(__name__)
 
@@ -94,6 +93,7 @@ class AiokafkaCoordinator(GroupCoordinator):
     """Whether the newest answer refused only the generation."""
     generation: int
     member_id: str
+    _group_subscription: set[str] | None
 
     @property
     def held(self) -> frozenset[Any]:
@@ -194,27 +194,22 @@ class AiokafkaCoordinator(GroupCoordinator):
         return no_common_strategy(self.group_id, in_use, [plug.name for plug in self.plugs])
 
     async def _perform_assignment(self, response: Any) -> Any:
+        """Watch all members' topics and assign, as the client does.
+
+        The client stops the group if it cannot decode a member, and passes an assignor only half of what members sent.
+        """
         joined = read_joined_members(
             (member_id, instance_id[0] if instance_id else None, data)
             for member_id, *instance_id, data in response.members
         )
-        # The client also decodes all members, for their topics, and stops if it cannot decode one.
-        readable: dict[int, bytes] = {}
-        for member in joined:
-            topics = member.subscription.topics
-            if id(topics) not in readable:  # most members share one list
-                readable[id(topics)] = Subscription(topics=topics).encode()
-        response.members = [
-            (*listed[:-1], readable[id(member.subscription.topics)])
-            for listed, member in zip(response.members, joined, strict=True)
-        ]
         await self.before_assignment(joined)
-        plug = self._lookup_assignor(response.group_protocol)
-        plug.joined = joined
-        try:
-            return await super()._perform_assignment(response)
-        finally:
-            plug.joined = ()
+        self._group_subscription = {topic for member in joined for topic in member.subscription.topics}
+        if not self._subscription.subscribed_pattern:
+            self._client.set_topics(self._group_subscription)
+        await self._client._maybe_wait_metadata()
+        assigned = self._lookup_assignor(response.group_protocol).lead(self._cluster, joined)
+        self._metadata_snapshot = self._get_metadata_snapshot()
+        return assigned
 
 
 class CooperativeCoordinator(AiokafkaCoordinator):

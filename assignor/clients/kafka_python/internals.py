@@ -70,7 +70,7 @@ from loadwise.assignor.clients.member_commits import MemberCommits
 from loadwise.assignor.clients.no_common_strategy import no_common_strategy
 from loadwise.assignor.leader import Leader
 from loadwise.assignor.subscription import JoinedMember, read_described, read_joined_members
-from loadwise.protocol.consumer import Assignment, Subscription
+from loadwise.protocol.consumer import Assignment
 
 log = logging.getLogger(__name__)
 
@@ -313,22 +313,18 @@ class KafkaPythonCoordinator(ConsumerCoordinator):
             log.warning("Offsets of revoked partitions could not be committed (%r): records will repeat", error)
 
     def _perform_assignment(self, leader_id: str, protocol_name: str, members: Sequence[Any]) -> Any:
+        """Watch all members' topics and assign, as the client does.
+
+        The client stops the group if it cannot decode a member, and passes an assignor only half of what members sent.
+        """
+        del leader_id
         joined = self._read(members)
-        # The client also decodes all members, to watch their topics. One that it cannot decode would stop the group,
-        # and so would an invalid topic name.
-        readable: dict[int, bytes] = {}
-        for member, read in zip(members, joined, strict=True):
-            listed = read.subscription.topics
-            if id(listed) not in readable:  # most members share one list
-                readable[id(listed)] = Subscription(topics=list(filter(_TOPIC_NAME.fullmatch, listed))).encode()
-            member.metadata = readable[id(listed)]
-        assignor = self._lookup_assignor(protocol_name)
-        assignor.joined = joined
-        try:
-            return super()._perform_assignment(leader_id, protocol_name, members)
-        finally:
-            assignor.joined = ()
-            self._listed = (None, ())
+        self._listed = (None, ())
+        self._watch_topics({topic for member in joined for topic in member.subscription.topics})
+        self._cluster.request_update()
+        self._is_leader = True
+        self._assignment_snapshot = self._metadata_snapshot
+        return self._lookup_assignor(protocol_name).lead(self._cluster, joined)
 
     def _read(self, members: Sequence[Any]) -> Sequence[JoinedMember]:
         if self._listed[0] is not members:
@@ -353,8 +349,7 @@ class KafkaPythonCoordinator(ConsumerCoordinator):
         for _ in range(_UPDATES):
             if all(self._cluster.partitions_for_topic(topic) is not None for topic in topics):
                 return
-            self._subscription.group_subscribe(set(filter(_TOPIC_NAME.fullmatch, topics)))
-            self._cluster.set_topics(self._subscription.group_subscription())
+            self._watch_topics(topics)
             try:
                 await self._manager.wait_for(self._cluster.request_update(), timer.timeout_ms)
             except UnknownTopicOrPartitionError as error:
@@ -363,6 +358,11 @@ class KafkaPythonCoordinator(ConsumerCoordinator):
             except KafkaError as error:
                 log.warning("Metadata of some group topics is missing (%r): they wait for the next rebalance", error)
                 return
+
+    def _watch_topics(self, topics: Set[str]) -> None:
+        """Request metadata of these topics from now on; the client raises for an invalid name."""
+        self._subscription.group_subscribe(set(filter(_TOPIC_NAME.fullmatch, topics)))
+        self._cluster.set_topics(self._subscription.group_subscription())
 
     @property
     def _cooperative(self) -> bool:

@@ -23,7 +23,7 @@ from loadwise.assignor.clients.aiokafka import consumer as aiokafka
 from loadwise.assignor.clients.aiokafka import internals as aiokafka_internals
 from loadwise.assignor.clients.kafka_python import consumer as kafka_python
 from loadwise.assignor.clients.kafka_python.internals import KafkaPythonCoordinator
-from loadwise.assignor.clients.metadata import ClientMetadata
+from loadwise.assignor.clients.plug import ClientMetadata
 from loadwise.assignor.load.source import FixedLoad
 from loadwise.assignor.participant import Participant
 from loadwise.assignor.strategy import strategies, strategy
