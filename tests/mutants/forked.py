@@ -162,11 +162,12 @@ def _child(work: Work, sender: Connection, log: Path) -> None:
     with log.open("wb") as output:
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
-    sys.meta_path.insert(0, _Finder(work.rewrites))
+    finder = _Finder(work.rewrites)
+    sys.meta_path.insert(0, finder)
     code = int(
         pytest.main(
             [*OPTIONS, *(["-x"] if work.tests is not None and work.stop else []), *work.files],
-            plugins=[_Plugin(work, sender)],
+            plugins=[_Plugin(work, sender, finder)],
         )
     )
     sender.send(("exit", code))
@@ -204,16 +205,18 @@ class _Loader(SourceFileLoader):
 class _Plugin:
     """Runs the tests in the order of the work, and sends what it sees."""
 
-    def __init__(self, work: Work, sender: Connection) -> None:
-        self._tests, self._sender = work.tests, sender
+    def __init__(self, work: Work, sender: Connection, finder: _Finder) -> None:
+        self._tests, self._sender, self._finder = work.tests, sender, finder
         self._statements: set[int] = set()
         self._passed = False
         setattr(builtins, ROUTE, self._statements.add)
 
+    @pytest.hookimpl(trylast=True)
     def pytest_configure(self) -> None:
-        """Have hypothesis stop at the first failing example: nobody reads the smallest one."""
+        """Find modules before other plugins do, and stop hypothesis at the first failing example."""
         from hypothesis import Phase, settings
 
+        sys.meta_path.insert(0, self._finder)
         settings.register_profile(
             "mutants", settings(), phases=[Phase.explicit, Phase.generate], report_multiple_bugs=False
         )

@@ -55,12 +55,22 @@ def test_that_fails_anyway():
     assert LEAST == 4
 """
 
+A_FINDER_THAT_COMES_FIRST = """\
+import sys
+from importlib.machinery import PathFinder
+
+
+def pytest_configure():
+    sys.meta_path.insert(0, PathFinder)
+"""
+
 
 @pytest.fixture
 def toy(tmp_path: Path) -> Path:
     (tmp_path / "toy.py").write_text(TOY + NEVER_CHANGED)
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_toy.py").write_text(TESTS)
+    (tmp_path / "tests" / "conftest.py").write_text(A_FINDER_THAT_COMES_FIRST)
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
     return tmp_path
 
