@@ -42,8 +42,8 @@ from loadwise.installation import is_installed, pip_install
 if not is_installed("crc32c"):  # asked here, so that one place names what is missing
     raise MissingLibraryError(f"the coordinator needs libraries that are not installed: {pip_install('coordinator')}")
 
+from loadwise.coordinator.asynchronous import Coordinator
 from loadwise.coordinator.coordinator_options import HttpOptions
-from loadwise.coordinator.embedded import Coordinator
 from loadwise.coordinator.faults.rules import Fault, Faults
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits

@@ -10,14 +10,13 @@ from numbers import Integral
 from typing import Protocol, TypeVar
 
 from loadwise.coordinator import leadership
-from loadwise.coordinator.clock import Clock
+from loadwise.coordinator.embedded import Embedded
 from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.service import operations, views
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Snapshot
-from loadwise.coordinator.server import Server
 
 T = TypeVar("T")
 
@@ -32,53 +31,15 @@ class Run(Protocol):
         """Run the action and wait for it."""
 
 
-class Controlled(Protocol):
-    """What the controls act on; `loadwise.coordinator.embedded.Embedded` implements it."""
-
-    @property
-    def cluster(self) -> Cluster:
-        """Return the state."""
-
-    @property
-    def clock(self) -> Clock:
-        """Return the clock."""
-
-    @property
-    def faults(self) -> Faults:
-        """Return the faults that clients get."""
-
-    @property
-    def server(self) -> Server:
-        """Return the running server. Raises `NotRunningError`."""
-
-    @property
-    def bootstrap_servers(self) -> str:
-        """Return the addresses of all brokers. Raises `NotRunningError`."""
-
-    @property
-    def http_url(self) -> str:
-        """Return the URL of the HTTP API. Raises `NotRunningError`."""
-
-    @property
-    def http_token(self) -> str:
-        """Return the token of the HTTP API; empty without one."""
-
-    def change(self, change: Callable[[Cluster], None], *, stops: int | None = None) -> None:
-        """Change the cluster and answer the clients that wait for it; ``stops`` is a broker that stops."""
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Restore a snapshot and close all connections."""
-
-
 class ClusterControl:
     """A cluster as its user sees and changes it."""
 
-    def __init__(self, controlled: Controlled, run: Run) -> None:
-        self._controlled = controlled
+    def __init__(self, embedded: Embedded, run: Run) -> None:
+        self._embedded = embedded
         self._run = run
-        self.groups = GroupControl(controlled, run)
+        self.groups = GroupControl(embedded, run)
         """Shows groups, removes members, ends sessions and forces rebalances."""
-        self.clock = ClockControl(controlled, run)
+        self.clock = ClockControl(embedded, run)
         """Freezes, steps and resumes the coordinator's clock."""
 
     @property
@@ -87,7 +48,7 @@ class ClusterControl:
 
         Raises `NotRunningError` before the start.
         """
-        return self._controlled.bootstrap_servers
+        return self._embedded.bootstrap_servers
 
     @property
     def http_url(self) -> str:
@@ -95,12 +56,12 @@ class ClusterControl:
 
         Raises `NotRunningError` before the start, and without ``http``.
         """
-        return self._controlled.http_url
+        return self._embedded.http_url
 
     @property
     def http_token(self) -> str:
         """Return the token that HTTP requests must send; empty if there is no HTTP."""
-        return self._controlled.http_token
+        return self._embedded.http_token
 
     @property
     def faults(self) -> Faults:
@@ -108,7 +69,7 @@ class ClusterControl:
 
         ``coordinator.faults.answer("Heartbeat", error="REBALANCE_IN_PROGRESS")``
         """
-        return self._controlled.faults
+        return self._embedded.faults
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
         """Create a topic. Raises `BadTopicError` if it exists already or is not valid."""
@@ -158,9 +119,7 @@ class ClusterControl:
         Other brokers take over its partitions, groups and transactions. A partition without another in-sync replica has
         no leader. Raises `BadClusterError` if there is no such broker, or it is stopped already.
         """
-        self._run(
-            lambda: self._controlled.change(lambda cluster: leadership.stop_broker(cluster, broker), stops=broker)
-        )
+        self._run(lambda: self._embedded.change(lambda cluster: leadership.stop_broker(cluster, broker), stops=broker))
 
     def start_broker(self, broker: int) -> None:
         """Start a stopped broker; its replicas are in sync again.
@@ -176,7 +135,7 @@ class ClusterControl:
         It contains topics, configs, records, groups, committed offsets, transactions, quotas, ACLs and SCRAM users. No
         byte of a record is copied. It contains no faults, clock, connections or current rebalances.
         """
-        return self._run(self._controlled.cluster.snapshot)
+        return self._run(self._embedded.cluster.snapshot)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Restore a snapshot of this coordinator, or of another one with as many brokers.
@@ -187,10 +146,10 @@ class ClusterControl:
 
         Raises `BadClusterError` if the snapshot needs brokers that do not exist; then nothing has changed.
         """
-        self._run(lambda: self._controlled.restore(snapshot))
+        self._run(lambda: self._embedded.restore(snapshot))
 
     def _change(self, change: Callable[[Cluster], None]) -> None:
-        self._run(lambda: self._controlled.change(change))
+        self._run(lambda: self._embedded.change(change))
 
 
 class GroupControl:
@@ -199,8 +158,8 @@ class GroupControl:
     Methods raise `NoSuchGroupError`, `NoSuchMemberError` and `NotRunningError`.
     """
 
-    def __init__(self, controlled: Controlled, run: Run) -> None:
-        self._controlled = controlled
+    def __init__(self, embedded: Embedded, run: Run) -> None:
+        self._embedded = embedded
         self._run = run
 
     def all(self) -> Sequence[views.GroupView]:
@@ -224,14 +183,14 @@ class GroupControl:
         self._operate(lambda groups, now: operations.force_rebalance(groups, group_id, now))
 
     def _operate(self, operation: Callable[[Groups, int], Iterable[Reply]]) -> None:
-        self._run(lambda: self._controlled.server.operate(operation))
+        self._run(lambda: self._embedded.server.operate(operation))
 
     def _all(self) -> list[views.GroupView]:
-        cluster = self._controlled.server.cluster
+        cluster = self._embedded.server.cluster
         return views.view_groups(cluster.groups, cluster.topics)
 
     def _get(self, group_id: str) -> views.GroupView:
-        cluster = self._controlled.server.cluster
+        cluster = self._embedded.server.cluster
         operations.existing_group(cluster.groups, group_id)
         return views.view_group(cluster.groups, cluster.topics, group_id)
 
@@ -242,23 +201,23 @@ class ClockControl:
     Every method except the properties raises `NotRunningError`.
     """
 
-    def __init__(self, controlled: Controlled, run: Run) -> None:
-        self._controlled = controlled
+    def __init__(self, embedded: Embedded, run: Run) -> None:
+        self._embedded = embedded
         self._run = run
 
     @property
     def now_ms(self) -> int:
         """Return the time in milliseconds since 1970."""
-        return self._controlled.clock.now_ms()
+        return self._embedded.clock.now_ms()
 
     @property
     def is_frozen(self) -> bool:
         """Return whether the clock is frozen."""
-        return self._controlled.clock.is_frozen
+        return self._embedded.clock.is_frozen
 
     def freeze(self) -> None:
         """Stop the clock. No session or long poll ends until it is stepped or resumed."""
-        self._run(lambda: self._controlled.server.freeze())  # noqa: PLW0108  (not before the loop runs it)
+        self._run(lambda: self._embedded.server.freeze())  # noqa: PLW0108  (not before the loop runs it)
 
     def step(self, ms: int) -> None:
         """Advance the clock, frozen or not; everything due within the step happens at its own time.
@@ -271,8 +230,8 @@ class ClockControl:
             raise ValueError(f"a step of {ms} ms: the clock cannot go back")
         if ms > MAX_STEP_MS:
             raise ValueError(f"a step of {ms} ms: the limit is {MAX_STEP_MS:,} ms, which is a year")
-        self._run(lambda: self._controlled.server.step(ms))
+        self._run(lambda: self._embedded.server.step(ms))
 
     def resume(self) -> None:
         """Let the clock run on from its current time."""
-        self._run(lambda: self._controlled.server.resume())  # noqa: PLW0108  (likewise)
+        self._run(lambda: self._embedded.server.resume())  # noqa: PLW0108  (likewise)

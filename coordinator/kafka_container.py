@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
+from loadwise.coordinator.asynchronous import Coordinator
 from loadwise.coordinator.configs.broker_configs import LISTENER
-from loadwise.coordinator.embedded import Coordinator
 from loadwise.coordinator.errors import BadClusterError, NotRunningError
 from loadwise.coordinator.security.broker_configs import security_of
 from loadwise.coordinator.security.config_names import NAMES as SECURITY_CONFIGS

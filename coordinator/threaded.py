@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import Self, TypeVar
 
-from loadwise.coordinator.control import ClusterControl, Controlled
+from loadwise.coordinator.control import ClusterControl
+from loadwise.coordinator.embedded import Embedded
 from loadwise.coordinator.errors import NotRunningError
 from loadwise.coordinator.loops import run
 
@@ -19,23 +19,10 @@ _THREAD_TIMEOUT_S = 30
 T = TypeVar("T")
 
 
-class Startable(Controlled, Protocol):
-    """A cluster that can be started on an event loop."""
-
-    tls: ssl.SSLContext | None
-    """Its certificates; None without TLS."""
-
-    async def start(self) -> None:
-        """Start to listen."""
-
-    async def stop(self) -> None:
-        """Close the listener and all connections."""
-
-
 class ThreadedCoordinator(ClusterControl):
     """A `Coordinator` on its own thread, which runs inside ``with``."""
 
-    def __init__(self, embedded: Startable) -> None:
+    def __init__(self, embedded: Embedded) -> None:
         super().__init__(embedded, self._on_its_thread)
         self._embedded = embedded
         self._loop: asyncio.AbstractEventLoop | None = None
