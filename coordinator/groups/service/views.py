@@ -6,9 +6,10 @@ All kinds of groups share one description of plain values, so that JSON and the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from loadwise.coordinator.cluster.topics import Topics
+from loadwise.coordinator.groups.effects import Transition
 from loadwise.coordinator.groups.group import Group, GroupMember
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.groups.service.groups import Groups
@@ -43,16 +44,11 @@ class PartitionView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MomentView:
+class MomentView(Transition):
     """One transition of the group."""
 
     at_ms: int
     """By the coordinator's clock."""
-    before: str
-    after: str
-    generation: int
-    members: int
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,17 +84,7 @@ def view_group(groups: Groups, topics: Topics, group_id: str) -> GroupView:
     group = groups.all()[group_id]
     members = [_member(group, member) for member in group.members.values()]
     partitions = list(_partitions(members, groups, topics, group_id))
-    history = [
-        MomentView(
-            at_ms=moment.at_ms,
-            before=moment.transition.before,
-            after=moment.transition.after,
-            generation=moment.transition.generation,
-            members=moment.transition.members,
-            reason=moment.transition.reason,
-        )
-        for moment in groups.history.of(group_id)
-    ]
+    history = [MomentView(at_ms=each.at_ms, **asdict(each.transition)) for each in groups.history.of(group_id)]
     return GroupView(
         group_id=group_id,
         type=group.type,
