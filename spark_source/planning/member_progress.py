@@ -133,6 +133,8 @@ class Holdings:
         """The stream's own last commit of a partition, or the group's when the stream gained it."""
         self._reading: dict[TopicPartition, int] = {}
         """The end of the last answered micro-batch in each of its partitions that is still owned."""
+        self._jumped: dict[TopicPartition, int] = {}
+        """Where the group's commit has won over the checkpoint, until Spark stores that position."""
         self._answered: MemberOffset | None = None
 
     @property
@@ -149,6 +151,7 @@ class Holdings:
         """Note that Spark has processed everything up to ``start``, because it asks for more."""
         if start == self._answered:
             self._held |= self._reading
+            self._jumped.clear()
         self._answered, self._reading = None, {}
         for place in [place for place in self._new if place in start.positions]:
             del self._new[place]
@@ -177,9 +180,9 @@ class Holdings:
         then the stream continues at its position. Otherwise the commit wins, in either direction. ``firsts`` are the
         first offsets of partitions with neither.
         """
-        jumps = []
+        jumps, positions = [], self._positions(start)
         for place, commit in commits.items():
-            stood = start.positions.get(place)
+            stood = positions.get(place)
             own = self._committed.pop(place, start.last_committed(place))
             if commit is None:
                 if stood is None:
@@ -191,7 +194,7 @@ class Holdings:
             if stood is None or commit in (own, stood):
                 self._held[place] = commit if stood is None else stood
             else:
-                self._held[place] = commit
+                self._held[place] = self._jumped[place] = commit
                 jumps.append(Jump(place, stood, commit))
         return tuple(jumps)
 
@@ -200,6 +203,7 @@ class Holdings:
         self._held |= positions
         for place in positions:
             self._committed.pop(place, None)
+            self._jumped.pop(place, None)
 
     def next_offset(
         self, start: MemberOffset, ends: Positions, *, most: int | None = None, generation: int = -1
@@ -217,7 +221,7 @@ class Holdings:
         begins = {place: at for place, at in ready.items() if mine[place] > at}
         if not begins and not self._new:
             return start
-        positions = {**start.positions, **self._new, **ready, **{place: mine[place] for place in begins}}
+        positions = {**self._positions(start), **self._new, **ready, **{place: mine[place] for place in begins}}
         committed = {
             place: own
             for place, at in positions.items()
@@ -236,3 +240,7 @@ class Holdings:
         )
         self._answered, self._reading = answer, {place: mine[place] for place in begins}
         return answer
+
+    def _positions(self, start: MemberOffset) -> Positions:
+        """Return the positions of the checkpoint and of later jumps."""
+        return {place: self._jumped.get(place, at) for place, at in start.positions.items()}

@@ -67,6 +67,21 @@ def test_the_groups_commit_wins_in_either_direction(commit):
     assert holdings.to_commit() == {}
 
 
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_the_groups_commit_still_wins_after_another_rebalance(is_stored):
+    """The checkpoint has the old position until there is something to read, in any partition."""
+    holdings, start = Holdings(), MemberOffset("g", {A: 10, B: 10})
+    holdings.gained(start, {A: 20, B: 10}, {})
+    assert holdings.next_offset(start, {A: 20, B: 10}) is start
+    holdings.lost([A])
+    if is_stored:
+        start = kept(holdings.next_offset(start, {B: 15}))
+        assert dict(start.positions) == {A: 20, B: 15}
+        holdings = Holdings()
+    assert holdings.gained(start, {A: 20}, {}) == ()
+    assert holdings.held[A] == 20
+
+
 def test_offsets_without_a_generation_are_of_none():
     """-1 as in Kafka: a checkpoint of it is the same in every version."""
     assert as_json(MemberOffset("g"))["generation"] == -1
