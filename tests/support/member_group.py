@@ -18,6 +18,7 @@ from loadwise.spark_source.reading.arrow_batches import full_schema
 from loadwise.spark_source.stream import OURS_TO_LIMIT
 
 PARTITIONS = 4
+HEARTBEAT_MS = 200
 SESSION_MS = 60_000
 """Longer than a machine stalls: who is put out of the group by chance commits nothing, and its records come twice."""
 
@@ -129,6 +130,7 @@ class Group:
 
     def options(self, **more):
         settings = {"bootstrap.servers": self.broker, "group.id": self.group_id, "session.timeout.ms": SESSION_MS}
+        settings["heartbeat.interval.ms"] = HEARTBEAT_MS
         given = {"startingOffsets": "earliest", "subscribe": self.topic, "assignment.mode": "member"}
         given |= {"fetchOffset.retryIntervalMs": "1"} | {f"kafka.{name}": str(each) for name, each in settings.items()}
         return given | {name.replace("__", "."): str(value) for name, value in more.items()}
@@ -144,13 +146,12 @@ class Group:
             bootstrap_servers=self.broker,
             auto_offset_reset="earliest",
             session_timeout_ms=SESSION_MS,
-            heartbeat_interval_ms=500,
+            heartbeat_interval_ms=HEARTBEAT_MS,
             **more,
         )
 
         def poll():
-            # kafka-python's own consumer gives up the commit before a rebalance when its poll ends. So its polls are
-            # long here, and who asks for one lets it commit what it has read soon after the poll has begun.
+            # kafka-python's own consumer gives up the commit before a rebalance when its poll ends, so polls are long.
             records = consumer.poll(timeout_ms=20 if factory is kafka_python_consumer else 1000)
             return [(record.partition, record.offset) for batch in records.values() for record in batch]
 
@@ -159,6 +160,7 @@ class Group:
 
     def confluent(self):
         settings = {"bootstrap.servers": self.broker, "group.id": self.group_id, "session.timeout.ms": SESSION_MS}
+        settings["heartbeat.interval.ms"] = HEARTBEAT_MS
         consumer = confluent_consumer(settings | {"auto.offset.reset": "earliest"}, assignor=["weighted", "range"])
         consumer.subscribe([self.topic])
 
