@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from loadwise.assignor.load.log_dirs import LogDirError, replica_sizes
 from loadwise.balance.cluster import Cluster
 from loadwise.balance.errors import ChangedClusterError, UnreadableClusterError
-from loadwise.balance.readings import Metadata, Offsets, Sizes, cluster_of, sizes_of
+from loadwise.balance.readings import Metadata, Offsets, Sizes, cluster_of
 from loadwise.running_group.admin import GroupAdmin
 
 from kafka import TopicPartition  # isort: skip
@@ -39,7 +40,7 @@ def read_cluster(
             return {partition: at.offset for partition, at in found.items()}
 
         def sizes() -> Sizes:
-            return sizes_of(admin.describe_log_dirs(brokers=[broker.id for broker in metadata.brokers]))
+            return replica_sizes(admin.describe_log_dirs(brokers=[broker.id for broker in metadata.brokers]))
 
         earlier_beginning, earlier_end = offsets(OffsetSpec.EARLIEST), offsets(OffsetSpec.LATEST)
         earlier_sizes, began_s = sizes(), clock()
@@ -50,6 +51,8 @@ def read_cluster(
         metadata.check_same(read_metadata(admin))
     except KafkaError as error:
         raise _unreadable(error) from error
+    except LogDirError as error:
+        raise UnreadableClusterError(str(error)) from error
     return cluster_of(
         metadata,
         earlier_sizes,

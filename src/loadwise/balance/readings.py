@@ -81,24 +81,6 @@ class Metadata:
             )
 
 
-def sizes_of(log_dirs: Iterable[Mapping[str, Any]]) -> dict[tuple[Name, int], int]:
-    """Return the bytes of partitions by broker, from ``describe_log_dirs``. Raises `UnreadableClusterError`."""
-    sizes: dict[tuple[Name, int], int] = {}
-    for answer in log_dirs:
-        for directory in answer["log_dirs"]:
-            if directory["error_code"]:
-                raise UnreadableClusterError(
-                    f"broker {answer['broker']} does not describe its log directory {directory['log_dir']} (error"
-                    f" {directory['error_code']}); it needs the right to DESCRIBE the cluster, and a disk that works"
-                )
-            for topic in directory["topics"]:
-                for partition in topic["partitions"]:
-                    if not partition["is_future_key"]:  # the copy of a replica that moves to another disk
-                        name = (topic["name"], partition["partition_index"])
-                        sizes[name, answer["broker"]] = partition["partition_size"]
-    return sizes
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offsets:
     """What two readings of a partition's offsets show."""

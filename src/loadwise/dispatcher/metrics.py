@@ -10,12 +10,13 @@ import contextlib
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 from urllib.parse import urlencode, urlsplit
 from urllib.request import urlopen
 
+from loadwise.assignor.load.log_dirs import replica_sizes
 from loadwise.assignor.load.source import LoadSource
 from loadwise.dispatcher.errors import BadDispatcherError
 from loadwise.installation import pip_install
@@ -106,26 +107,14 @@ class LogDirGrowth:
         self._last: tuple[float, Loads] | None = None
 
     def __call__(self) -> Loads | None:
-        """Read the sizes; None the first time. Raises the client's errors."""
+        """Read the sizes; None the first time. Raises `LogDirError`, and the client's errors."""
         with contextlib.closing(self._connect()) as admin:
-            now_s, sizes = self._clock(), sizes_of_brokers(admin.describe_log_dirs())
+            now_s, answers = self._clock(), admin.describe_log_dirs()
+        sizes = {answer["broker"]: 0.0 for answer in answers}
+        for (_, node), size in replica_sizes(answers).items():
+            sizes[node] += size
         last, self._last = self._last, (now_s, sizes)
         if last is None or now_s <= last[0]:
             return None
         # Retention and deleted topics make a directory smaller; that is no load.
         return {node: max(size - last[1].get(node, size), 0.0) / (now_s - last[0]) for node, size in sizes.items()}
-
-
-def sizes_of_brokers(answers: Iterable[Mapping[str, Any]]) -> dict[int, float]:
-    """Return the bytes of each broker's log directories, from kafka-python's ``describe_log_dirs``."""
-    return {
-        answer["broker"]: float(
-            sum(
-                partition["partition_size"]
-                for directory in answer["log_dirs"]
-                for topic in directory["topics"]
-                for partition in topic["partitions"]
-            )
-        )
-        for answer in answers
-    }
