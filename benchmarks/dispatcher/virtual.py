@@ -23,6 +23,7 @@ from typing import Protocol
 
 from benchmarks.dispatcher.cluster import LEADS, SLOWED
 from loadwise import Dispatcher
+from loadwise.dispatcher.acknowledgements import Batch
 
 RECORD_BYTES = 516
 BATCH_BYTES = 16_384
@@ -51,13 +52,24 @@ class _Broker:
 
     request_s: float
     bytes_per_s: float
+    still_s: float = 0.0
+    """How long it stands still, then works, by turns."""
     requests: deque[tuple[float, list[_Batch]]] = field(default_factory=deque)
     """Those in flight, each with the time of its answer."""
 
     def send(self, batches: list[_Batch], now_s: float) -> None:
         begins_s = max(now_s, self.requests[-1][0] if self.requests else 0.0)
         size = sum(len(batch.sent_s) for batch in batches) * RECORD_BYTES
-        self.requests.append((begins_s + self.request_s + size / self.bytes_per_s, batches))
+        self.requests.append((self._worked(begins_s, self.request_s + size / self.bytes_per_s), batches))
+
+    def _worked(self, begins_s: float, work_s: float) -> float:
+        """Return when so much work is done."""
+        ends_s = begins_s + work_s
+        if self.still_s:
+            period, within_s = divmod(begins_s, 2 * self.still_s)
+            done_s = min(within_s, self.still_s) + work_s  # of the periods' working halves, which come first
+            ends_s = 2 * self.still_s * (period + done_s // self.still_s) + done_s % self.still_s
+        return ends_s
 
 
 class Policy(Protocol):
@@ -173,7 +185,8 @@ class _Loadwise:
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
         self._dispatcher = Dispatcher(clock=lambda: producer.now_s)
-        self._dispatcher.follow(self, batch_bytes=BATCH_BYTES)
+        self._dispatcher.follow(self, batch_bytes=BATCH_BYTES, linger_s=LINGER_S)
+        self._begun_of: dict[_Batch, Batch] = {}
         producer.on_begin = self._begun
         producer.on_acknowledged = self._acknowledged
 
@@ -191,11 +204,11 @@ class _Loadwise:
         return len(LEADERS)
 
     def _begun(self, batch: _Batch) -> None:
-        self._dispatcher.sent(LEADERS[batch.partition])
+        self._begun_of[batch] = self._dispatcher.begun(LEADERS[batch.partition], "t", batch.partition)
 
     def _acknowledged(self, batch: _Batch) -> None:
         size = len(batch.sent_s) * RECORD_BYTES
-        self._dispatcher.acknowledged(LEADERS[batch.partition], self._producer.now_s - batch.began_s, size)
+        self._dispatcher.acknowledged(self._begun_of.pop(batch), self._producer.now_s - batch.began_s, size)
 
 
 POLICIES: dict[str, Callable[[Producer], Policy]] = {
@@ -216,10 +229,18 @@ class Played:
 
 
 def play(
-    policy: str, *, rate: float, seconds: float, slowed_ms: float = 0.0, weaker: float = 1.0, bytes_per_s: float = 2.5e6
+    policy: str,
+    *,
+    rate: float,
+    seconds: float,
+    slowed_ms: float = 0.0,
+    weaker: float = 1.0,
+    still_ms: float = 0.0,
+    bytes_per_s: float = 2.5e6,
 ) -> Played:
-    """Play a scene in which a broker is slowed in the middle third of the time, or takes fewer bytes all along."""
+    """Play a scene: a broker is slowed in the middle third of the time, takes fewer bytes, or stands still by turns."""
     brokers = {node: _Broker(0.001, bytes_per_s / (weaker if node == SLOWED else 1.0)) for node in LEADS}
+    brokers[SLOWED].still_s = still_ms / 1000
     producer = Producer(POLICIES[policy], brokers, rate)
     producer.play(seconds / 3)
     brokers[SLOWED].request_s += slowed_ms / 1000
@@ -234,6 +255,7 @@ SCENES: dict[str, dict[str, float]] = {
     "no broker slowed": {"rate": 5000.0},
     "broker 1 50 ms slower": {"slowed_ms": 50.0, "rate": 5000.0},
     "broker 1 500 ms slower": {"slowed_ms": 500.0, "rate": 5000.0},
+    "broker 1 stands still for 200 ms by turns": {"still_ms": 200.0, "rate": 2000.0},
     "broker 1 takes a third of the bytes": {"weaker": 3.0, "rate": 9000.0},
     "more records than brokers take": {"rate": 20_000.0},
     "the same, broker 1 50 ms slower": {"slowed_ms": 50.0, "rate": 20_000.0},
@@ -244,8 +266,10 @@ def main() -> None:
     """Play every scene under every policy, and print a table."""
     options = argparse.ArgumentParser(prog="benchmarks.dispatcher.virtual", description=__doc__)
     options.add_argument("--seconds", type=float, default=60.0)
+    options.add_argument("--scene", action="append", choices=SCENES, help="default: all")
     given = options.parse_args()
-    for name, scene in SCENES.items():
+    for name in given.scene or SCENES:
+        scene = SCENES[name]
         print(f"{name} ({scene['rate']:,.0f} records/s)")
         for policy in POLICIES:
             seen = play(policy, seconds=given.seconds, **scene)

@@ -9,7 +9,7 @@ import pytest
 from aiokafka.errors import KafkaError
 from aiokafka.partitioner import murmur2
 from topics import WAIT_S
-from uneven import ERRORS, PARTITIONS, leader_of
+from uneven import ERRORS, PARTITIONS, leader_of, unacknowledged
 
 from loadwise import AiokafkaProducer, Dispatcher, aiokafka_producer
 from loadwise.coordinator import ThreadedCoordinator
@@ -36,7 +36,8 @@ async def test_records_without_a_key_fill_a_batch_before_the_next(cluster: Threa
 
 
 async def test_the_turn_ends_when_the_batch_was_sent(cluster: ThreadedCoordinator, topic: str) -> None:
-    async with aiokafka_producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+    settled = Dispatcher(clock=lambda: 0.0, weights={"latency": 0})
+    async with aiokafka_producer(dispatcher=settled, bootstrap_servers=cluster.bootstrap_servers) as producer:
         found = {(await producer.send_and_wait(topic, b"v")).partition for _ in range(3 * PARTITIONS)}
     assert found == set(range(PARTITIONS))
 
@@ -80,9 +81,8 @@ async def test_a_silent_broker_gets_nothing_until_it_answers(cluster: ThreadedCo
             while not fault.hits:
                 stuck.append(await producer.send(topic, b"v"))
                 await asyncio.sleep(0.005)  # so that the sender sends
-        waiting = dispatcher._acknowledgements.waiting
         async with asyncio.timeout(WAIT_S):
-            while waiting(1) or waiting(2):  # noqa: ASYNC110 (no event shows it)
+            while unacknowledged(dispatcher, 1, 2):  # noqa: ASYNC110 (no event shows it)
                 await asyncio.sleep(0.005)  # until the others have answered
         clock[0] += 2.0
         assert 3 not in await brokers_of(producer, topic, 30)
@@ -107,7 +107,7 @@ async def test_an_error_counts_against_the_broker_only_if_it_is_its_own(
     ) as producer:
         with pytest.raises(KafkaError):
             await producer.send_and_wait(topic, b"v", partition=0)
-        assert dispatcher._acknowledgements.silent([1, 2, 3], 0.0) == silent
+        assert dispatcher._acknowledgements.moment([1, 2, 3], 0.0).silent == silent
 
 
 async def test_another_partitioner_is_refused(cluster: ThreadedCoordinator) -> None:

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, Message
 from confluent_kafka.admin import AdminClient
 from kafka.partitioner.default import murmur2
 from topics import WAIT_S, until
-from uneven import ERRORS, PARTITIONS, leader_of
+from uneven import ERRORS, PARTITIONS, leader_of, unacknowledged
 
 from loadwise import ConfluentProducer, Dispatcher, SpreadKeys, confluent_producer
 from loadwise.coordinator import ThreadedCoordinator
@@ -111,7 +111,7 @@ def test_a_slowed_broker_gets_less_and_comes_back(
 def test_the_first_record_waits_for_metadata(cluster: ThreadedCoordinator, topic: str) -> None:
     producer = confluent_producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 60_000})
     producer.produce(topic, b"v")
-    assert sum(map(producer.dispatcher._acknowledgements.waiting, (1, 2, 3))) == 1
+    assert unacknowledged(producer.dispatcher, 1, 2, 3) == 1
     producer.flush()
 
 
@@ -141,13 +141,12 @@ def test_a_deleted_topic_stays_deleted(make: Callable[..., ConfluentProducer], c
 
 def test_a_record_that_is_refused_at_once_does_not_count(make: Callable[..., ConfluentProducer], topic: str) -> None:
     producer = make(queue_buffering_max_messages=1, linger_ms=60_000)
-    seen = producer.dispatcher._acknowledgements
     producer.produce(topic, b"value")
     with pytest.raises(BufferError):
         producer.produce(topic, b"value")
-    assert sum(map(seen.waiting, (1, 2, 3))) == 1
+    assert unacknowledged(producer.dispatcher, 1, 2, 3) == 1
     producer.flush()
-    assert sum(map(seen.waiting, (1, 2, 3))) == 0
+    assert unacknowledged(producer.dispatcher, 1, 2, 3) == 0
 
 
 def test_the_callback_of_the_configuration_is_called_too(make: Callable[..., ConfluentProducer], topic: str) -> None:
@@ -168,7 +167,7 @@ def test_an_error_counts_against_the_broker_only_if_it_is_its_own(
     producer.produce(topic, b"v", on_delivery=deliveries, partition=0)
     producer.flush()
     assert [failed.name() for failed in deliveries.errors] == [error]
-    assert producer.dispatcher._acknowledgements.silent([1, 2, 3], 0.0) == silent
+    assert producer.dispatcher._acknowledgements.moment([1, 2, 3], 0.0).silent == silent
 
 
 def test_records_of_an_aborted_transaction_are_taken_back(
@@ -181,8 +180,8 @@ def test_records_of_an_aborted_transaction_are_taken_back(
     producer.abort_transaction()
     producer.flush()
     assert [error.name() for error in deliveries.errors] == ["_PURGE_QUEUE"]
-    seen = producer.dispatcher._acknowledgements
-    assert (seen.silent([1, 2, 3], 0.0), seen.waiting(1)) == (set(), 0)
+    now = producer.dispatcher._acknowledgements.moment([1, 2, 3], 0.0)
+    assert (now.silent, now.waiting[1]) == (set(), 0)
 
 
 def test_what_is_no_dispatcher_is_refused() -> None:

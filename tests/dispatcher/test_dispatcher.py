@@ -16,6 +16,7 @@ from topics import until
 from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.load.source import FixedLoad
 from loadwise.dispatcher import BadDispatcherError, Dispatcher
+from loadwise.dispatcher.acknowledgements import Batch
 from loadwise.dispatcher.background import pause_s
 from loadwise.dispatcher.keys import murmur2
 from loadwise.dispatcher.spread_keys import SpreadKeys
@@ -31,7 +32,7 @@ class Client:
         self.its_leaders = leaders
 
     def leaders(self, topic: str) -> Mapping[int, int]:
-        return self.its_leaders if topic == "t" else {}
+        return self.its_leaders if topic in {"t", "rare"} else {}
 
     def partition_count(self, topic: str) -> int:
         return len(self.leaders(topic))
@@ -47,22 +48,39 @@ class Clock:
 class Scene:
     """A dispatcher, and brokers that acknowledge each batch after their own time."""
 
-    def __init__(self, **options: object) -> None:
+    def __init__(self, *, linger_s: float = 0.0, **options: object) -> None:
         self.client, self.clock = Client(), Clock()
         self.dispatcher = Dispatcher(clock=self.clock, **options)
-        self.dispatcher.follow(self.client, batch_bytes=BATCH)
+        self.dispatcher.follow(self.client, batch_bytes=BATCH, linger_s=linger_s)
+        self.waiting: dict[int, list[Batch]] = {}
 
-    def batches(self, count: int, took_s: Mapping[int, float] | None = None) -> Counter[int]:
+    def begun(self, node: int) -> None:
+        """A batch for this broker was begun, of no topic in particular."""
+        self._begun(node, "", -1)
+
+    def all_acknowledged(self, node: int, took_s: float) -> None:
+        """The broker acknowledged all its batches."""
+        while self.waiting[node]:
+            self.dispatcher.acknowledged(self.waiting[node].pop(0), took_s, BATCH)
+
+    def failed(self, node: int) -> None:
+        """The broker's oldest batch failed."""
+        self.dispatcher.failed(self.waiting[node].pop(0))
+
+    def batches(self, count: int, took_s: Mapping[int, float] | None = None, topic: str = "t") -> Counter[int]:
         """Fill as many batches; return how many each broker got."""
         found: Counter[int] = Counter()
         for _ in range(count):
-            partition = self.dispatcher.partition("t", size=BATCH)
+            partition = self.dispatcher.partition(topic, size=BATCH)
             node = self.client.its_leaders.get(partition, -1)
             found[node] += 1
-            self.dispatcher.sent(node)
+            self._begun(node, topic, partition)
             if took_s is not None and node in took_s:
-                self.dispatcher.acknowledged(node, took_s[node], BATCH)
+                self.dispatcher.acknowledged(self.waiting[node].pop(), took_s[node], BATCH)
         return found
+
+    def _begun(self, node: int, topic: str, partition: int) -> None:
+        self.waiting.setdefault(node, []).append(self.dispatcher.begun(node, topic, partition))
 
 
 @given(st.binary(max_size=40))
@@ -73,7 +91,8 @@ def test_keys_hash_as_in_java(key: bytes) -> None:
 def test_a_key_stays_where_kafka_puts_it_whatever_brokers_do() -> None:
     scene = Scene()
     scene.batches(10, {2: 0.1})
-    scene.dispatcher.failed(1)
+    scene.begun(1)
+    scene.failed(1)
     assert all(
         scene.dispatcher.partition("t", key) == (kafka_pythons_murmur2(key) & 0x7FFFFFFF) % 9
         for key in (b"", b"a", b"billing", bytes(100))
@@ -95,6 +114,7 @@ def test_without_scores_all_partitions_take_turns() -> None:
 
 def test_brokers_get_batches_by_their_scores() -> None:
     scene = Scene(metrics={"network": {1: 400, 2: 200, 3: 200}}, weights={"latency": 0, "in_flight": 0})
+    scene.client.its_leaders = {partition: 1 + partition % 3 for partition in range(9)}
     assert scene.batches(100, dict.fromkeys([1, 2, 3], 0.1)) == {1: 20, 2: 40, 3: 40}
 
 
@@ -105,15 +125,95 @@ def test_a_batch_is_filled_before_the_next_partition_has_its_turn() -> None:
     assert all(len(set(places[first : first + 4])) == 1 for first in range(0, 36, 4))
 
 
-def test_a_slow_broker_gets_less_as_soon_as_batches_wait_for_it_and_after_the_lease() -> None:
-    scene = Scene()
+@pytest.mark.parametrize("linger_s", [0.0, 60.0])
+def test_a_slow_broker_gets_less_as_soon_as_batches_wait_for_it_and_after_the_lease(linger_s: float) -> None:
+    scene = Scene(linger_s=linger_s, weights={"in_flight": 0})
     assert scene.batches(90, {1: 0.01, 2: 0.01})[3] < 10, "its batches wait, and those of the others do not"
-    for _ in range(10):
-        scene.dispatcher.acknowledged(3, 1.0, BATCH)
+    scene.all_acknowledged(3, 1.0)
     scene.clock.now_s = 4.0
     after = scene.batches(100, {1: 0.01, 2: 0.01, 3: 1.0})
     assert after[3] < 5
     assert abs(after[1] - after[2]) <= 2
+
+
+def test_the_first_leases_are_short_and_the_steady_one_is_the_settings() -> None:
+    cpu = {1: 1.0, 2: 1.0, 3: 1.0}
+    scene = Scene(metrics={"cpu": cpu}, weights={"latency": 0, "in_flight": 0}, lease_s=4.0)
+    seen: list[float] = []
+    slowest, shares = 1, scene.batches(60, dict.fromkeys([1, 2, 3], 0.01))
+    while len(seen) < 7:
+        cpu |= {1: 1.0, 2: 1.0, slowest: 1000.0}
+        shares = scene.batches(60, dict.fromkeys([1, 2, 3], 0.01))
+        if shares[slowest] < 5:  # the table has the new loads
+            seen.append(scene.clock.now_s)
+            slowest = 3 - slowest
+        scene.clock.now_s += 0.125
+    assert [later - before for before, later in zip([0.0, *seen], seen, strict=False)] == [0.25, 0.5, 1, 2, 4, 4, 4]
+
+
+def test_a_broker_that_becomes_slow_within_a_lease_gets_only_a_few_records_at_once() -> None:
+    scene = Scene()
+    took = dict.fromkeys([1, 2, 3], 0.005)
+    for _ in range(6):
+        scene.clock.now_s += 4
+        assert scene.batches(90, took)[2] >= 20
+    slowed = {**took, 2: 0.2}
+    scene.batches(12, slowed)
+    assert scene.batches(300, slowed)[2] <= 2
+
+
+def test_a_broker_that_was_late_once_is_back_with_the_next_lease() -> None:
+    scene = Scene()
+    took = dict.fromkeys([1, 2, 3], 0.005)
+    for now_s in (0, 4, 8, 12, 16):
+        scene.clock.now_s = now_s
+        scene.batches(300, took)
+    for _ in range(5):
+        scene.begun(2)
+    scene.all_acknowledged(2, 0.2)
+    assert scene.batches(90, took)[2] <= 2
+    scene.clock.now_s += 4
+    assert scene.batches(90, took)[2] >= 15
+
+
+def test_the_first_batch_of_a_broker_may_take_the_time_to_connect() -> None:
+    scene = Scene()
+    for node, took_s in ((1, 0.01), (2, 0.15), (3, 0.01)):
+        scene.begun(node)
+        scene.all_acknowledged(node, took_s)
+    assert scene.batches(90, dict.fromkeys([1, 2, 3], 0.01))[2] >= 10
+
+
+def test_the_open_batch_of_a_topic_does_not_lower_the_share_of_its_broker() -> None:
+    scene = Scene(linger_s=60.0, weights={"in_flight": 0})
+    scene.batches(1, topic="rare")
+    took = dict.fromkeys([1, 2, 3], 0.01)
+    scene.batches(9, took)
+    scene.clock.now_s = 4.0
+    assert min(scene.batches(600, took).values()) == pytest.approx(200, abs=2)
+    scene.clock.now_s = 70.0
+    [holder] = [node for node, waiting in scene.waiting.items() if waiting]
+    assert scene.batches(600, took)[holder] == 0, "the linger time has ended, and the broker does not take the batch"
+
+
+@pytest.mark.parametrize(("led", "expected"), [((40, 1), (38, 3)), ((1, 1), (20, 21)), ((10, 10, 1), (18, 18, 5))])
+def test_no_partition_of_a_broker_that_leads_few_gets_more_than_three_times_the_mean(
+    led: tuple[int, ...], expected: tuple[int, ...]
+) -> None:
+    scene = Scene(metrics={"cpu": dict.fromkeys(range(len(led)), 1.0)}, weights={"latency": 0, "in_flight": 0})
+    leaders = [node for node, count in enumerate(led) for _ in range(count)]
+    scene.client.its_leaders = dict(enumerate(leaders))
+    found = scene.batches(41, dict.fromkeys(range(len(led)), 0.01))
+    assert [found[node] for node in range(len(led))] == pytest.approx(expected, abs=1)
+
+
+def test_a_broker_that_leads_few_partitions_relieves_slow_ones_without_a_limit() -> None:
+    scene = Scene()
+    scene.client.its_leaders = {partition: 1 if partition < 40 else 2 for partition in range(41)}
+    took = {1: 0.5, 2: 0.005}
+    scene.batches(41, took)
+    scene.clock.now_s = 4.0
+    assert scene.batches(100, took)[2] >= 98
 
 
 def test_a_silent_broker_gets_nothing_until_it_answers() -> None:
@@ -125,8 +225,7 @@ def test_a_silent_broker_gets_nothing_until_it_answers() -> None:
     assert scene.batches(100, took)[3] == 0
     scene.clock.now_s = 60.0
     assert scene.batches(100, took)[3] == 0, "batches wait for it, which are probes enough"
-    for _ in range(30):
-        scene.dispatcher.acknowledged(3, 50.0, BATCH)
+    scene.all_acknowledged(3, 50.0)
     for _ in range(12):
         scene.clock.now_s += 4
         after = scene.batches(300, {**took, 3: 0.01})
@@ -136,16 +235,18 @@ def test_a_silent_broker_gets_nothing_until_it_answers() -> None:
 def test_a_broker_that_fails_gets_one_record_a_lease() -> None:
     scene = Scene()
     scene.batches(30, dict.fromkeys([1, 2, 3], 0.01))
-    scene.dispatcher.failed(2)
+    scene.begun(2)
+    scene.failed(2)
     for _ in range(3):
         scene.clock.now_s += 4
         places = [scene.client.its_leaders[scene.dispatcher.partition("t", size=BATCH // 4)] for _ in range(400)]
         assert places.count(2) == 1
-        scene.dispatcher.sent(2)
-        scene.dispatcher.failed(2)
+        scene.begun(2)
+        scene.failed(2)
     scene.clock.now_s += 4
     scene.dispatcher.partition("t", size=BATCH)
-    scene.dispatcher.acknowledged(2, 0.01, BATCH)
+    scene.begun(2)
+    scene.all_acknowledged(2, 0.01)
     assert scene.batches(100, dict.fromkeys([1, 2, 3], 0.01))[2] > 10
 
 
@@ -154,8 +255,8 @@ def test_a_topic_that_refuses_its_records_takes_no_broker_from_the_others() -> N
     found: Counter[int] = Counter()
     for _ in range(90):
         scene.clock.now_s += 0.5
-        scene.dispatcher.sent(1)
-        scene.dispatcher.refused(1)
+        scene.begun(1)
+        scene.dispatcher.refused(scene.waiting[1].pop())
         found += scene.batches(1, dict.fromkeys([1, 2, 3], 0.01))
     assert min(found.values()) > 20, found
 
@@ -163,7 +264,7 @@ def test_a_topic_that_refuses_its_records_takes_no_broker_from_the_others() -> N
 def test_a_turn_of_a_broker_that_stopped_answering_ends() -> None:
     scene = Scene()
     node = UNEVEN[scene.dispatcher.partition("t", size=1)]
-    scene.dispatcher.sent(node)
+    scene.begun(node)
     scene.clock.now_s = 2.0
     assert UNEVEN[scene.dispatcher.partition("t", size=1)] != node
 

@@ -10,7 +10,7 @@ from kafka.errors import KafkaConfigurationError, KafkaError, KafkaTimeoutError
 from kafka.partitioner.default import murmur2
 from kafka_process import reserved_port
 from topics import until
-from uneven import ERRORS, PARTITIONS, leader_of
+from uneven import ERRORS, PARTITIONS, leader_of, unacknowledged
 
 from loadwise import Dispatcher, kafka_python_producer
 from loadwise.coordinator import ThreadedCoordinator
@@ -78,8 +78,7 @@ def test_a_silent_broker_gets_nothing_until_it_answers(cluster: ThreadedCoordina
     with kafka_python_producer(dispatcher=dispatcher, bootstrap_servers=cluster.bootstrap_servers) as producer:
         stuck = []
         until(lambda: stuck.append(producer.send(topic, b"v")) or fault.hits, lambda: stuck)
-        waiting = dispatcher._acknowledgements.waiting
-        until(lambda: not waiting(1) and not waiting(2), lambda: (waiting(1), waiting(2)))
+        until(lambda: not unacknowledged(dispatcher, 1, 2), lambda: unacknowledged(dispatcher, 1, 2))
         clock[0] += 2.0
         assert 3 not in brokers_of([sent_alone(producer, topic) for _ in range(60)])
         cluster.clock.step(HANGS_MS)
@@ -106,7 +105,7 @@ def test_an_error_counts_against_the_broker_only_if_it_is_its_own(
     ) as producer:
         with pytest.raises(KafkaError):
             producer.send(topic, b"v", partition=0).get(timeout=60)
-        assert dispatcher._acknowledgements.silent([1, 2, 3], 0.0) == silent
+        assert dispatcher._acknowledgements.moment([1, 2, 3], 0.0).silent == silent
 
 
 def test_nothing_is_lost_when_brokers_fail_by_turns(cluster: ThreadedCoordinator, topic: str) -> None:

@@ -64,7 +64,7 @@ def test_without_any_value_there_are_no_scores() -> None:
     ],
 )
 def test_an_outlier_is_slow_beside_the_median(latency_s: dict[int, float], slow: set[int]) -> None:
-    assert outliers(latency_s, {1, 2, 3}) == slow
+    assert outliers(latency_s) == slow
 
 
 @pytest.mark.parametrize(

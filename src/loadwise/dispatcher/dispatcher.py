@@ -6,7 +6,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -15,12 +15,13 @@ from typing import Protocol
 
 from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.troubles import Troubles
-from loadwise.dispatcher.acknowledgements import Acknowledgements, Measured
+from loadwise.dispatcher.acknowledgements import Acknowledgements, Batch, Measured, Moment
 from loadwise.dispatcher.background import Background
 from loadwise.dispatcher.errors import BadDispatcherError
 from loadwise.dispatcher.keys import partition_of
+from loadwise.dispatcher.leases import Lease, lease_from
 from loadwise.dispatcher.metrics import IN_FLIGHT, LATENCY, Loads, Metric, loads_of_leaders
-from loadwise.dispatcher.scores import check_weights, outliers, weighted_scores
+from loadwise.dispatcher.scores import check_weights, weighted_scores
 from loadwise.dispatcher.spread_keys import KeySpreader, SpreadKeys
 from loadwise.dispatcher.table import NO_LEADER, Table, table_of
 
@@ -64,12 +65,15 @@ class _Turn:
     """When it ends at the latest, so that a batch that no broker takes gets no more."""
     last_bytes: int = 0
     """Those of its last record."""
+    batch: Batch | None = None
+    """The same batch among those that brokers have not acknowledged."""
 
 
 @dataclass(slots=True, eq=False)
 class _Topic:
     table: Table
-    expires_at_s: float
+    lease: Lease
+    """When the table was made."""
     probes: set[int] = field(default_factory=set)
     """Brokers that get one record in this lease, because nothing is known of them now."""
     blocks: dict[_Block, int] = field(default_factory=dict)
@@ -135,19 +139,23 @@ class Dispatcher:
         self._clock = clock
         self._client: Client | None = None
         self._batch_bytes = BATCH_BYTES
+        self._linger_s = 0.0
         self._turn_s = TURN_S
         self._lock = threading.Lock()
         self._acknowledgements = Acknowledgements()
         self._measured = Measured({}, {})
-        self._measured_at_s = -math.inf
+        self._lease: Lease | None = None
+        self._requested_at_s = -math.inf
         self._topics: dict[str, _Topic] = {}
         self._turns: dict[str, _Turn] = {}
         self._leaders: dict[str, Mapping[int, int]] = {}
         self._read_last: dict[str, Loads] = {}
         self._troubles = Troubles()
 
-    def follow(self, client: Client, *, batch_bytes: int = BATCH_BYTES, turn_s: float = TURN_S) -> None:
-        """Serve this client, whose batches have this size. Raises `BadDispatcherError` if there is one already.
+    def follow(
+        self, client: Client, *, batch_bytes: int = BATCH_BYTES, linger_s: float = 0.0, turn_s: float | None = None
+    ) -> None:
+        """Serve this client, whose batches have this size and linger. Raises `BadDispatcherError` if there is one.
 
         A batch is filled for ``turn_s`` at most; a client that does not show when it was sent gives its linger time.
         """
@@ -155,7 +163,8 @@ class Dispatcher:
             raise BadDispatcherError(_IN_USE)
         self._client = client
         self._batch_bytes = max(batch_bytes, 1)
-        self._turn_s = turn_s
+        self._linger_s = linger_s
+        self._turn_s = max(TURN_S, linger_s) if turn_s is None else turn_s
 
     def partition(self, topic: str, key: bytes | None = None, size: int = 0) -> int:
         """Return the partition for a record with a value of this size; -1 if the client does not know the topic."""
@@ -199,25 +208,29 @@ class Dispatcher:
                 for topic in self._topics.values():
                     topic.blocks.pop(block, None)
 
-    def sent(self, node: int) -> None:
-        """A batch for this broker was begun."""
+    def begun(self, node: int, topic: str, partition: int) -> Batch:
+        """A batch for this broker was begun; return it, to be acknowledged, refused or failed once."""
         with self._lock:
-            self._acknowledgements.sent(node, self._clock())
+            batch = self._acknowledgements.begun(node, self._clock(), self._linger_s)
+            turn = self._turns.get(topic)
+            if turn is not None and turn.partition == partition:
+                turn.batch = batch
+            return batch
 
-    def acknowledged(self, node: int, took_s: float | None, size: int) -> None:
+    def acknowledged(self, batch: Batch, took_s: float | None, size: int) -> None:
         """The broker acknowledged a batch of this size, this long after it was begun; None: it was taken back."""
         with self._lock:
-            self._acknowledgements.acknowledged(node, took_s, size, self._clock())
+            self._acknowledgements.acknowledged(batch, took_s, size, self._clock())
 
-    def refused(self, node: int) -> None:
+    def refused(self, batch: Batch) -> None:
         """The broker answered with an error of the topic or the records."""
         with self._lock:
-            self._acknowledgements.refused(node, self._clock())
+            self._acknowledgements.refused(batch, self._clock())
 
-    def failed(self, node: int) -> None:
+    def failed(self, batch: Batch) -> None:
         """A batch failed because of the broker, or because it did not answer in time."""
         with self._lock:
-            self._acknowledgements.failed(node)
+            self._acknowledgements.failed(batch)
 
     def spreads(self, topic: str) -> bool:
         """Return whether the keys of a topic are spread."""
@@ -237,12 +250,13 @@ class Dispatcher:
 
     def _of_block(self, topic: str, block: _Block) -> int:
         with self._lock:
-            entry = self._entry(topic, self._clock())
+            now_s = self._clock()
+            entry = self._entry(topic, now_s)
             if entry is None:
                 return NO_LEADER
             found = entry.blocks.get(block)
             if found is None:
-                found = entry.table.best(self._acknowledgements.silent(entry.table.weights, self._clock()))
+                found = entry.table.best(self._moment(entry.table.weights, now_s))
                 if not block.ended:
                     entry.blocks[block] = found
             return found
@@ -256,9 +270,10 @@ class Dispatcher:
             entry = self._entry(topic, now_s)
             if entry is None:
                 return None
-            table, seen = entry.table, self._acknowledgements
-            silent = seen.silent(table.weights, now_s)
-            shares = table.shares({node: seen.waiting(node) for node in table.weights}, silent)
+            table = entry.table
+            if last is not None and last.batch is not None:
+                self._acknowledgements.close(last.batch, now_s)
+            shares = table.shares(self._moment(table.weights, now_s))
             if last is not None:
                 table.charge(last.node, (last.whole - last.left) / self._batch_bytes, shares)
             if entry.probes:
@@ -269,16 +284,19 @@ class Dispatcher:
             return turn
 
     def _entry(self, topic: str, now_s: float) -> _Topic | None:
-        """Return what is known of a topic, with a table whose lease has not ended; None if there are no partitions."""
+        """Return what is known of a topic, with the table of this lease; None if there are no partitions."""
+        lease = self._lease
+        if lease is None or now_s >= lease.ends_at_s:
+            lease = self._begin_lease(now_s)
         entry = self._topics.get(topic)
-        if entry is not None and now_s < entry.expires_at_s:
+        if entry is not None and entry.lease is lease:
             return entry
         leaders = {} if self._client is None else self._client.leaders(topic)
         self._leaders[topic] = leaders
         nodes = set(leaders.values()) - {NO_LEADER}
         if nodes:
-            scores = weighted_scores(self._loads(now_s, nodes), self._weights, nodes)
-            slow = outliers(self._measured.latency_s, nodes) if self._weights.get(LATENCY, 1.0) else set()
+            scores = weighted_scores(self._loads(nodes), self._weights, nodes)
+            slow = self._moment(nodes, now_s).slow
             table = table_of(leaders, scores, slow=slow, last=None if entry is None else entry.table)
         elif entry is not None:
             table = entry.table
@@ -288,14 +306,24 @@ class Dispatcher:
             return None
         probes = self._acknowledgements.unheard(table.weights)
         blocks = {} if entry is None else entry.blocks
-        entry = self._topics[topic] = _Topic(table, now_s + self.lease_s, probes, blocks)
+        entry = self._topics[topic] = _Topic(table, lease, probes, blocks)
         return entry
 
-    def _loads(self, now_s: float, nodes: Set[int]) -> dict[str, Loads]:
+    def _moment(self, nodes: Iterable[int], now_s: float) -> Moment:
+        return self._acknowledgements.moment(nodes, now_s, by_latency=self._weights.get(LATENCY, 1.0) > 0)
+
+    def _begin_lease(self, now_s: float) -> Lease:
+        self._lease = lease_from(now_s, self._lease, self.lease_s)
+        self._measured = self._acknowledgements.measure(now_s)
+        if now_s - self._requested_at_s >= self.lease_s:
+            self._requested_at_s = now_s
+            for metric in self._metrics.values():
+                if isinstance(metric, Background):
+                    metric.request()  # for a later lease
+        return self._lease
+
+    def _loads(self, nodes: Set[int]) -> dict[str, Loads]:
         """Return the newest loads of all metrics that ever had any."""
-        if now_s - self._measured_at_s >= self.lease_s:
-            self._measured_at_s = now_s
-            self._measured = self._acknowledgements.measure(now_s)
         found: dict[str, Loads] = {LATENCY: self._measured.latency_s, IN_FLIGHT: self._measured.in_flight_bytes}
         for name, metric in self._metrics.items():
             loads = self._read(name, metric)
@@ -318,7 +346,6 @@ class Dispatcher:
     def _read(self, name: str, metric: Loads | LoadSource | Background[Loads | None]) -> Loads | None:
         """Return the newest loads of a metric; None if there are none."""
         if isinstance(metric, Background):
-            metric.request()  # for the next lease
             return metric.newest
         try:
             loads = loads_of_leaders(metric, self._leaders) if isinstance(metric, LoadSource) else _numbers(metric)

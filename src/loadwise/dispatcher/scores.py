@@ -51,17 +51,16 @@ def weighted_scores(
     return total if found else None
 
 
-def outliers(latency_s: Mapping[int, float], nodes: Set[int]) -> set[int]:
+def outliers(latency_s: Mapping[int, float]) -> set[int]:
     """Return the brokers that are so much slower than the median that a few records are enough to see them recover.
 
     A score is a share: a broker ten times as slow as the others would still get one record in twenty, and these alone
     would be the slowest hundredth. It is no outlier any more if the others slow down under the load that it loses.
     """
-    known = sorted(latency_s[node] for node in nodes if node in latency_s)
-    if not known:
+    if not latency_s:
         return set()
-    least_s = max(_OUTLIER_TIMES * known[(len(known) - 1) // 2], _OUTLIER_S)
-    return {node for node in nodes if latency_s.get(node, 0.0) > least_s}
+    least_s = max(_OUTLIER_TIMES * sorted(latency_s.values())[(len(latency_s) - 1) // 2], _OUTLIER_S)
+    return {node for node, each_s in latency_s.items() if each_s > least_s}
 
 
 def check_weights(weights: Mapping[str, float], metrics: Collection[str]) -> None:

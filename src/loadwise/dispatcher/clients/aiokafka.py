@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from loadwise.dispatcher.acknowledgements import Batch
 from loadwise.dispatcher.clients.cluster_metadata import leader_of, leaders_of, partition_count
 from loadwise.dispatcher.clients.errors import report_exception
-from loadwise.dispatcher.dispatcher import TURN_S, Dispatcher, free_dispatcher
+from loadwise.dispatcher.dispatcher import Dispatcher, free_dispatcher
 from loadwise.dispatcher.errors import BadDispatcherError
 from loadwise.dispatcher.table import NO_LEADER
 from loadwise.installation import pip_install
@@ -40,7 +41,7 @@ class AiokafkaProducer(AIOKafkaProducer):
         self._begin_batch = self._message_accumulator._append_batch
         self._message_accumulator._append_batch = self._begun
         accumulator = self._message_accumulator
-        dispatcher.follow(self, batch_bytes=accumulator._batch_size, turn_s=max(TURN_S, accumulator._linger_time))
+        dispatcher.follow(self, batch_bytes=accumulator._batch_size, linger_s=accumulator._linger_time)
 
     def _partition(  # noqa: PLR0917 (aiokafka's)
         self,
@@ -74,13 +75,12 @@ class AiokafkaProducer(AIOKafkaProducer):
     def _begun(self, builder: Any, partition: Any) -> Any:
         """aiokafka: begin a batch."""
         batch = self._begin_batch(builder, partition)
-        node = leader_of(self._metadata, partition)
-        self.dispatcher.sent(node)
-        batch.future.add_done_callback(partial(self._done, node, batch, time.monotonic()))
+        begun = self.dispatcher.begun(leader_of(self._metadata, partition), partition.topic, partition.partition)
+        batch.future.add_done_callback(partial(self._done, begun, batch, time.monotonic()))
         return batch
 
-    def _done(self, node: int, batch: Any, began_s: float, future: Any) -> None:
+    def _done(self, begun: Batch, batch: Any, began_s: float, future: Any) -> None:
         if future.cancelled() or (error := future.exception()) is not None:
-            report_exception(self.dispatcher, node, None if future.cancelled() else error)
+            report_exception(self.dispatcher, begun, None if future.cancelled() else error)
         else:
-            self.dispatcher.acknowledged(node, time.monotonic() - began_s, batch._builder.size())
+            self.dispatcher.acknowledged(begun, time.monotonic() - began_s, batch._builder.size())

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from loadwise.dispatcher.acknowledgements import Batch
 from loadwise.dispatcher.background import Background
 from loadwise.dispatcher.clients.errors import report
 from loadwise.dispatcher.dispatcher import Dispatcher, free_dispatcher
@@ -81,7 +82,8 @@ class ConfluentProducer(Producer):
             partial(_topics, super().list_topics), interval_s=dispatcher.lease_s, name="metadata"
         )
         linger_ms = float(config.get("linger.ms", config.get("queue.buffering.max.ms", 5)))
-        dispatcher.follow(self, batch_bytes=int(config.get("batch.size", 1_000_000)), turn_s=linger_ms / 1000)
+        batch_bytes = int(config.get("batch.size", 1_000_000))
+        dispatcher.follow(self, batch_bytes=batch_bytes, linger_s=linger_ms / 1000, turn_s=linger_ms / 1000)
 
     def produce(  # noqa: PLR0917 (confluent-kafka's)
         self,
@@ -142,7 +144,7 @@ class ConfluentProducer(Producer):
         metadata = self._partitions(topic).get(partition)
         if metadata is None or metadata.leader == NO_LEADER:
             return None
-        self._batches[topic] = batch = _Batch(self.dispatcher, metadata.leader, partition)
+        self._batches[topic] = batch = _Batch(self.dispatcher, metadata.leader, topic, partition)
         return batch
 
 
@@ -152,12 +154,14 @@ class _Batch:
     librdkafka does not show its own batches. To count these costs less than to count each record.
     """
 
-    def __init__(self, dispatcher: Dispatcher, node: int, partition: int) -> None:
+    def __init__(self, dispatcher: Dispatcher, node: int, topic: str, partition: int) -> None:
         self.partition = partition
         self.waiting = 0
         """Records that are not delivered yet."""
         self._dispatcher = dispatcher
         self._node = node
+        self._topic = topic
+        self._begun: Batch | None = None
         self._size = 0
         self._took_s: float | None = None
         self._error: KafkaError | None = None
@@ -166,8 +170,8 @@ class _Batch:
     def count(self, size: int) -> None:
         """One record more."""
         with self._lock:
-            if not self.waiting:
-                self._dispatcher.sent(self._node)
+            if self._begun is None:
+                self._begun = self._dispatcher.begun(self._node, self._topic, self.partition)
                 self._size, self._took_s, self._error = 0, None, None
             self.waiting += 1
             self._size += size
@@ -178,7 +182,7 @@ class _Batch:
             self.waiting -= 1
             self._size -= size
             if not self.waiting:
-                self._dispatcher.acknowledged(self._node, None, self._size)
+                self._ended(None)
 
     def delivered(self, error: Any, message: Any) -> None:
         """librdkafka: a record was delivered, or failed."""
@@ -190,16 +194,23 @@ class _Batch:
                 self._error = error
             if self.waiting:
                 return
-            if self._error is None:
-                self._dispatcher.acknowledged(self._node, self._took_s, self._size)
-            else:
-                code = self._error.code()
-                report(self._dispatcher, self._node, None if code < -1 else code, network=code in _NETWORK)
+            self._ended(self._took_s)
 
     def delivered_to(self, told: OnDelivery, error: Any, message: Any) -> None:
         """librdkafka: the same, with the user's callback."""
         self.delivered(error, message)
         told(error, message)
+
+    def _ended(self, took_s: float | None) -> None:
+        """All records are delivered, have failed or were taken back."""
+        begun, self._begun = self._begun, None
+        if begun is None:
+            return
+        if self._error is None:
+            self._dispatcher.acknowledged(begun, took_s, self._size)
+        else:
+            code = self._error.code()
+            report(self._dispatcher, begun, None if code < -1 else code, network=code in _NETWORK)
 
 
 def _topics(list_topics: Callable[..., Any]) -> Mapping[str, TopicMetadata]:

@@ -8,9 +8,10 @@ from typing import Any
 
 from loadwise.assignor.clients.arguments import check_names
 from loadwise.assignor.clients.kafka_python.version import TRIED
+from loadwise.dispatcher.acknowledgements import Batch
 from loadwise.dispatcher.clients.cluster_metadata import leader_of, leaders_of, partition_count
 from loadwise.dispatcher.clients.errors import report_exception
-from loadwise.dispatcher.dispatcher import TURN_S, Dispatcher, free_dispatcher
+from loadwise.dispatcher.dispatcher import Dispatcher, free_dispatcher
 from loadwise.dispatcher.errors import BadDispatcherError
 from loadwise.dispatcher.table import NO_LEADER
 from loadwise.installation import pip_install
@@ -57,9 +58,8 @@ class KafkaPythonPartitioner(Partitioner):
         """Watch the batches of this producer: their acknowledgements are what brokers are weighed by."""
         self._cluster = producer._metadata
         producer._accumulator._incomplete = _Batches(self._dispatcher, self._cluster)
-        self._dispatcher.follow(
-            self, batch_bytes=producer.config["batch_size"], turn_s=max(TURN_S, producer.config["linger_ms"] / 1000)
-        )
+        batch_bytes, linger_ms = producer.config["batch_size"], producer.config["linger_ms"]
+        self._dispatcher.follow(self, batch_bytes=batch_bytes, linger_s=linger_ms / 1000)
 
     def partition(  # noqa: PLR0917 (kafka-python's)
         self,
@@ -98,26 +98,26 @@ class _Batches(IncompleteProducerBatches):
         super().__init__()
         self._dispatcher = dispatcher
         self._cluster = cluster
-        self._node_of: dict[Any, int] = {}
+        self._begun: dict[Any, Batch] = {}
 
     def add(self, batch: Any) -> None:
         """kafka-python: a batch was begun."""
         super().add(batch)
-        node = leader_of(self._cluster, batch.topic_partition)
+        topic, partition = batch.topic_partition
+        begun = self._dispatcher.begun(leader_of(self._cluster, batch.topic_partition), topic, partition)
         with self._lock:
-            self._node_of[batch] = node
-        self._dispatcher.sent(node)
+            self._begun[batch] = begun
 
     def remove(self, batch: Any) -> None:
         """kafka-python: a batch is done."""
         super().remove(batch)
         with self._lock:
-            node = self._node_of.pop(batch, None)
-        if node is None:
+            begun = self._begun.pop(batch, None)
+        if begun is None:
             return
         if batch.final_state == FinalState.FAILED:
             _, _, exception_of_record = batch.produce_future.value
-            report_exception(self._dispatcher, node, exception_of_record(0))
+            report_exception(self._dispatcher, begun, exception_of_record(0))
         else:  # a batch that was split or aborted has no state of a broker's making
             took_s = time.monotonic() - batch.created if batch.final_state == FinalState.SUCCEEDED else None
-            self._dispatcher.acknowledged(node, took_s, batch.records.size_in_bytes())
+            self._dispatcher.acknowledged(begun, took_s, batch.records.size_in_bytes())
