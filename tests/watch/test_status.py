@@ -13,7 +13,7 @@ from rich.console import Console
 
 from loadwise.assignor.load.lag import PartitionOffsets
 from loadwise.assignor.model import Member
-from loadwise.running_group.members import Reading, RunningGroup, RunningMember
+from loadwise.running_group.members import GroupReading, RunningGroup, RunningMember
 from loadwise.watch.as_json import as_json
 from loadwise.watch.demand import situation
 from loadwise.watch.screen import duration, shown
@@ -26,7 +26,7 @@ BEHIND = (Condition.BEHIND, Condition.CATCHES_UP, Condition.DROWNS)
 
 def readings(
     arrivals: Sequence[float], processed: Sequence[float], lag: Sequence[int], *, window_s: float = WINDOW_S
-) -> list[Reading]:
+) -> list[GroupReading]:
     """A member for each partition; so many records arrive and are processed there in a second, from a lag on."""
     members = [
         RunningMember(
@@ -35,7 +35,7 @@ def readings(
         for n in range(len(arrivals))
     ]
     group = RunningGroup(group_id="g", protocol="range", is_classic=True, state="Stable", members=members)
-    made: list[Reading] = []
+    made: list[GroupReading] = []
     for at_s in (0.0, window_s / 2, window_s):
         offsets = {}
         for n, (comes, goes, waits) in enumerate(zip(arrivals, processed, lag, strict=True)):
@@ -43,11 +43,11 @@ def readings(
             offsets["t", n] = PartitionOffsets(
                 beginning=0, end=end, committed=min(10_000 - waits + round(goes * at_s), end)
             )
-        made.append(Reading(at_s=at_s, group=group, partitions={"t": len(arrivals)}, offsets=offsets, racks={}))
+        made.append(GroupReading(at_s=at_s, group=group, partitions={"t": len(arrivals)}, offsets=offsets, racks={}))
     return made
 
 
-def judged(given_readings: Sequence[Reading], retention_ms: dict[str, int] | None = None) -> GroupStatus:
+def judged(given_readings: Sequence[GroupReading], retention_ms: dict[str, int] | None = None) -> GroupStatus:
     return status(given_readings, from_beginning=True, retention_ms=retention_ms or {})
 
 
@@ -98,7 +98,7 @@ def test_rates_begin_anew_when_partitions_move() -> None:
         member=Member(id="m0", topics=["t"], owned={"t": [0, 1]}), client_id="worker-0", client_host="/10.0.0.1"
     )
     group = RunningGroup(group_id="g", protocol="range", is_classic=True, state="Stable", members=[moved])
-    now = Reading(at_s=after.at_s, group=group, partitions=after.partitions, offsets=after.offsets, racks={})
+    now = GroupReading(at_s=after.at_s, group=group, partitions=after.partitions, offsets=after.offsets, racks={})
     seen = judged([before, now])
     assert seen.window_s == 0
     assert verdict(seen).text == "Rates are known after the next reading."

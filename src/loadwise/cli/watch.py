@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from loadwise.compare.comparison import Comparison
     from loadwise.running_group.admin import GroupAdmin
-    from loadwise.running_group.members import Reading
+    from loadwise.running_group.members import GroupReading
     from loadwise.watch.status import GroupStatus
     from loadwise.watch.verdict import Verdict
 
@@ -135,7 +135,7 @@ def _watch(
     from loadwise.watch.verdict import StandingVerdict
 
     standing = StandingVerdict()
-    seen: list[Reading] = []
+    seen: list[GroupReading] = []
     retention_ms: dict[str, int] = {}
     for count in itertools.count(1):
         begun_s = time.monotonic()
@@ -229,7 +229,7 @@ def _screen() -> Iterator[Display]:
         yield _Screen(live)
 
 
-def _compared(seen: Sequence[Reading], now: GroupStatus, *, from_beginning: bool) -> Comparison | None:
+def _compared(seen: Sequence[GroupReading], now: GroupStatus, *, from_beginning: bool) -> Comparison | None:
     """Compare the assignors under the demand of the group; None while rates are unknown."""
     from loadwise.compare.comparison import compare
     from loadwise.watch.demand import situation

@@ -12,7 +12,7 @@ from loadwise.assignor.load.source import TopicLoads
 from loadwise.compare.errors import LiveGroupError
 from loadwise.compare.situation import LiveLoad, Situation, Uncommitted
 from loadwise.running_group.admin import connected
-from loadwise.running_group.members import Reading, RunningGroup
+from loadwise.running_group.members import GroupReading, RunningGroup
 from loadwise.running_group.reading import read, read_rates
 
 _STABLE = "Stable"
@@ -82,7 +82,7 @@ def _about_uncommitted(offsets: Mapping[tuple[str, int], PartitionOffsets], unco
     return f" {count} of its partitions have no commit: {counted} counted (--uncommitted {uncommitted})."
 
 
-def _by_topic(loads: Mapping[tuple[str, int], float], reading: Reading) -> dict[str, list[float | None]]:
+def _by_topic(loads: Mapping[tuple[str, int], float], reading: GroupReading) -> dict[str, list[float | None]]:
     rows: dict[str, list[float | None]] = {topic: [None] * count for topic, count in reading.partitions.items()}
     for (topic, partition), load in loads.items():
         rows[topic][partition] = load

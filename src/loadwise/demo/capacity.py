@@ -16,7 +16,7 @@ from loadwise.demo.figures import Figures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class DrainVerdict:
     """What a group can keep up with, if the stream goes on arriving with the shares that its partitions had so far."""
 
     arrival_per_s: float
@@ -43,12 +43,12 @@ class Verdict:
         return self.needed is not None and self.needed <= self.members
 
 
-def verdict(ends: Sequence[int], *, arrival_per_s: float, rate_per_s: float, members: int) -> Verdict:
+def verdict(ends: Sequence[int], *, arrival_per_s: float, rate_per_s: float, members: int) -> DrainVerdict:
     """Judge a group of equal members; ``ends`` has the records of each partition, whose shares stay as they are."""
     total = sum(ends)
     arrivals = [arrival_per_s * end / total if total else 0.0 for end in ends]
     hottest = max(range(len(arrivals)), key=arrivals.__getitem__)
-    return Verdict(
+    return DrainVerdict(
         arrival_per_s=arrival_per_s,
         rate_per_s=rate_per_s,
         members=members,
@@ -65,7 +65,7 @@ def members_needed(arrivals_per_s: Sequence[float], rate_per_s: float) -> int | 
     return members_that_do(np.array(arrivals_per_s), np.array([rate_per_s]), 1.0)
 
 
-def explain(judged: Verdict, rows: Sequence[Figures]) -> list[str]:
+def explain(judged: DrainVerdict, rows: Sequence[Figures]) -> list[str]:
     """The verdict in sentences, and the assignors with which a group that is fast enough falls behind."""
     arrival, group = f"{judged.arrival_per_s:,.0f}", f"{judged.group_per_s:,.0f}"
     head = (

@@ -64,7 +64,7 @@ class RunningGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class GroupReading:
     """The state of a group and its partitions at one moment."""
 
     at_s: float

@@ -12,7 +12,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from loadwise.assignor.clients.kafka_python.lag import leaders_of, read_offsets
 from loadwise.running_group.admin import GroupAdmin
 from loadwise.running_group.errors import UnreadableGroupError
-from loadwise.running_group.members import Reading, RunningGroup, classic_group, consumer_group, racks_of
+from loadwise.running_group.members import GroupReading, RunningGroup, classic_group, consumer_group, racks_of
 
 from kafka.errors import KafkaError  # isort: skip
 
@@ -36,7 +36,7 @@ def read_group(admin: GroupAdmin, group_id: str) -> RunningGroup:
     return group
 
 
-def read(admin: GroupAdmin, group_id: str) -> Reading:
+def read(admin: GroupAdmin, group_id: str) -> GroupReading:
     """Read the group once. Raises `UnreadableGroupError`."""
     try:
         group = read_group(admin, group_id)
@@ -46,7 +46,7 @@ def read(admin: GroupAdmin, group_id: str) -> Reading:
         at_s = time.monotonic()
         offsets = read_offsets(admin, group_id, leaders_of(described))
         knows_racks = any(each.member.rack for each in group.members)
-        return Reading(
+        return GroupReading(
             at_s=at_s,
             group=group,
             partitions={topic: len(partitions) for topic, partitions in metadata.items()},
@@ -57,7 +57,7 @@ def read(admin: GroupAdmin, group_id: str) -> Reading:
         raise UnreadableGroupError(f"the group {group_id} cannot be read: {error}") from error
 
 
-def read_rates(admin: GroupAdmin, reading: Reading, *, now_ms: int, over_s: float) -> dict[tuple[str, int], float]:
+def read_rates(admin: GroupAdmin, reading: GroupReading, *, now_ms: int, over_s: float) -> dict[tuple[str, int], float]:
     """Return the records per second of the last ``over_s`` seconds, by their timestamps. Raises `UnreadableGroupError`.
 
     ``now_ms`` is the time of day, as in records. A partition without a record of that time has a rate of 0.

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from loadwise.assignor.model import RECORDS_PER_S
 from loadwise.compare.situation import Situation
-from loadwise.running_group.members import Reading
+from loadwise.running_group.members import GroupReading
 from loadwise.watch.group import since_assigned, watched
 
 
-def situation(readings: Sequence[Reading], *, window_s: float, from_beginning: bool) -> Situation | None:
+def situation(readings: Sequence[GroupReading], *, window_s: float, from_beginning: bool) -> Situation | None:
     """The group under its demand; None while rates are unknown or nothing can be assigned."""
     now = readings[-1]
     members = [each.member for each in now.group.members if each.member.topics]

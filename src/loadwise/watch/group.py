@@ -10,13 +10,13 @@ from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.watch import GroupWatch
 from loadwise.assignor.load.lag import lag_of
 from loadwise.assignor.model import Assignment, GroupSnapshot
-from loadwise.running_group.members import Reading
+from loadwise.running_group.members import GroupReading
 
 TRAFFIC_S = 6.0
 """A lag of less traffic than this is no backlog: by default, clients commit every 5 seconds."""
 
 
-def watched(readings: Sequence[Reading], *, from_beginning: bool) -> GroupWatch:
+def watched(readings: Sequence[GroupReading], *, from_beginning: bool) -> GroupWatch:
     """Return what these readings show of a group, the oldest first; the newest one has its assignment."""
     watch, owners = GroupWatch(LiveSettings(), Weighted(), slack_s=TRAFFIC_S), None
     for reading in readings:
@@ -36,7 +36,7 @@ def watched(readings: Sequence[Reading], *, from_beginning: bool) -> GroupWatch:
     return watch
 
 
-def since_assigned(readings: Sequence[Reading]) -> Sequence[Reading]:
+def since_assigned(readings: Sequence[GroupReading]) -> Sequence[GroupReading]:
     """Return the newest of these readings, as many as have the same assignment."""
     now, start = owned_by(readings[-1]), len(readings) - 1
     while start and owned_by(readings[start - 1]) == now:
@@ -44,6 +44,6 @@ def since_assigned(readings: Sequence[Reading]) -> Sequence[Reading]:
     return readings[start:]
 
 
-def owned_by(reading: Reading) -> dict[str, Mapping[str, Sequence[int]]]:
+def owned_by(reading: GroupReading) -> dict[str, Mapping[str, Sequence[int]]]:
     """Return the partitions of each member, by its id."""
     return {each.member.id: each.member.owned for each in reading.group.members}

@@ -20,7 +20,7 @@ import numpy as np
 
 from loadwise.assignor.live.scaling import members_that_do
 from loadwise.assignor.model import Floats
-from loadwise.running_group.members import Reading
+from loadwise.running_group.members import GroupReading
 from loadwise.watch.group import TRAFFIC_S, since_assigned, watched
 
 _SOON = 0.5
@@ -103,7 +103,7 @@ class GroupStatus:
         return math.fsum(member.processed_per_s for member in self.members)
 
 
-def status(readings: Sequence[Reading], *, from_beginning: bool, retention_ms: Mapping[str, int]) -> GroupStatus:
+def status(readings: Sequence[GroupReading], *, from_beginning: bool, retention_ms: Mapping[str, int]) -> GroupStatus:
     """Judge a group by the readings of a window, oldest first; there is at least one.
 
     Only readings since the last change of the assignment count, because a member's rates are those of its partitions.
