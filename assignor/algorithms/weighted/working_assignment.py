@@ -49,7 +49,6 @@ class WorkingAssignment:
         """bool[K, M]: whether each member may read each class."""
         self.fastest = np.where(self.eligible, self.capacity, 0.0).max(axis=1)
         """float64[K]: the highest capacity among the readers of each class."""
-        self._is_even = bool(np.ptp(self.capacity) == 0)
         self.class_of = group.class_of
         self.current = current
         """int32[P]: the current owner of each partition, `NOBODY` without one."""
@@ -105,7 +104,7 @@ class WorkingAssignment:
     def unavoidable(self) -> Floats:
         """float64[M]: the level of the heaviest partition for which each member is the fastest; else 0."""
         weight = self.weight
-        if not self._is_even:
+        if np.ptp(self.capacity):
             weight = np.where(self.capacity[self.owner] >= self.fastest[self.class_of], weight, 0.0)
         heaviest = np.zeros(len(self.capacity) + 1)  # the last entry is for unowned partitions
         np.maximum.at(heaviest, self.owner, weight)
