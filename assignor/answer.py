@@ -1,4 +1,4 @@
-"""The leader's answer: check it, and encode the assignment bytes of every member straight from rows.
+"""The leader's answer: the assignment bytes of every member, encoded straight from rows.
 
 The bytes equal those of `loadwise.protocol.consumer.Assignment`, with topics in Java's string order. The answer of a
 large group has a million topic entries. Building Python objects for each of them would be slow.
@@ -11,42 +11,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from loadwise.assignor.errors import BadAnswerError
-from loadwise.assignor.model import NOBODY, Assignment, GroupSnapshot
+from loadwise.assignor.model import Assignment
 from loadwise.assignor.rows import Ints
 from loadwise.protocol import primitive
 from loadwise.protocol.consumer import NEWEST_VERSION
 
 _WORD = np.dtype(">i4")
 _PART_BYTES = 1 << 17
-
-
-def checked(answer: Assignment, group: GroupSnapshot) -> Assignment:
-    """Return an algorithm's assignment. O(P).
-
-    Raises `BadAnswerError` for one that clients reject, because a partition is given to a member that does not
-    subscribe to its topic: kafka-python's consumers would rejoin forever.
-    """
-    if not isinstance(answer, Assignment):
-        raise BadAnswerError(f"the answer is {answer!r}; it must be an Assignment")
-    owner = answer.owner
-    if owner.shape != (group.size,):
-        raise BadAnswerError(f"the answer has owners of shape {owner.shape}; it must have one for each of {group.size}")
-    held = np.flatnonzero(owner != NOBODY)
-    there = (owner[held] >= 0) & (owner[held] < len(group.members))
-    if not there.all():
-        name = _name(group, int(held[~there][0]))
-        raise BadAnswerError(f"partition {name} is given to a member that does not exist")
-    stranger = ~group.subscribed[group.subscription[owner[held]], group.topic_of[held]]
-    if stranger.any():
-        row = int(held[stranger][0])
-        member = group.members[owner[row]]
-        raise BadAnswerError(f"partition {_name(group, row)} is given to {member}, which does not subscribe to it")
-    return answer
-
-
-def _name(group: GroupSnapshot, row: int) -> str:
-    return "{}-{}".format(*group.name_of(row))
 
 
 def encode(assignment: Assignment, user_data: Mapping[str, bytes] | None = None) -> dict[str, bytes]:

@@ -1,15 +1,14 @@
 """Estimate unknown loads.
 
 A load source keeps the last load that it read, as `LagLoad` does. A load that was never read is estimated by the mean
-of its topic's known loads, then by the mean of all known loads, then by 1. If no load is known at all, `presume`
-assumes that the current owners are evenly loaded.
+of its topic's known loads, then by the mean of all known loads, then by 1.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from loadwise.assignor.model import NOBODY, Floats, GroupSnapshot, Ints, Owners
+from loadwise.assignor.model import Floats, Ints, Owners
 
 
 def guess(load: Floats, topic_of: Owners | Ints) -> Floats:
@@ -24,19 +23,3 @@ def guess(load: Floats, topic_of: Owners | Ints) -> Floats:
     sums = np.bincount(topic_of[known], load[known], topics)
     means = np.where(counts > 0, sums / np.maximum(counts, 1), load[known].mean())
     return np.where(known, load, means[topic_of])
-
-
-def presume(group: GroupSnapshot) -> Floats | None:
-    """float64[P]: loads that make every owner as busy as its capacity; None if no partition has an owner.
-
-    A leader without any load uses these. An earlier leader may have known the loads, so partitions are not moved
-    between owners. Partitions without an owner are NaN, which counts as the mean of the others. Members that own
-    nothing get a newcomer's share.
-    """
-    owned = group.owner != NOBODY
-    if not owned.any():
-        return None
-    owner = group.owner[owned]
-    load = np.full(group.size, np.nan)
-    load[owned] = group.capacity[owner] / np.bincount(owner, minlength=len(group.members))[owner]
-    return load

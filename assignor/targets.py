@@ -14,11 +14,9 @@ import numpy as np
 
 from loadwise.assignor import rows
 from loadwise.assignor.algorithms.sticky import Sticky
-from loadwise.assignor.answer import checked
-from loadwise.assignor.errors import BadGroupError
-from loadwise.assignor.impute import presume
+from loadwise.assignor.errors import BadAnswerError, BadGroupError
 from loadwise.assignor.load.source import LoadSnapshot, LoadSource, TopicLoads
-from loadwise.assignor.model import Assignment, Assignor, GroupSnapshot
+from loadwise.assignor.model import NOBODY, Assignment, Assignor, Floats, GroupSnapshot
 from loadwise.assignor.strategy import Strategy
 from loadwise.assignor.troubles import Troubles
 
@@ -45,7 +43,7 @@ class Targets:
         loaded = self._with_load(group) if strategy.traits.load and group.size else group
         culprit = f"The assignor {strategy.name}"
         try:
-            target = checked(self.algorithms[strategy].assign(loaded), loaded)
+            target = _checked(self.algorithms[strategy].assign(loaded), loaded)
         except Exception as error:  # noqa: BLE001 (an algorithm may be anybody's, and the group waits for an answer)
             self.failed(culprit, error)
             return Sticky().assign(group)
@@ -63,10 +61,7 @@ class Targets:
         self._troubles.over(culprit)
 
     def _with_load(self, group: GroupSnapshot) -> GroupSnapshot:
-        """Return the group with its load. Without a usable load, use one that keeps partitions where they are.
-
-        See `loadwise.assignor.impute.presume`.
-        """
+        """Return the group with its load. Without a usable load, use one that keeps partitions where they are."""
         try:
             seen = None if self.load is None else self.load.snapshot(group.topics)
             reason = _unusable(seen)
@@ -89,7 +84,7 @@ class Targets:
                 " empty members need, are distributed by number",
                 reason,
             )
-        return replace(group, load=presume(group))
+        return replace(group, load=_presumed(group))
 
 
 def _unusable(seen: LoadSnapshot | None) -> str | None:
@@ -109,3 +104,47 @@ def _without_load(load: TopicLoads, topics: Sequence[str]) -> str:
 def _few(topics: Iterable[str]) -> str:
     first, *others = sorted(topics)
     return ", ".join([first, *others[:2]]) + (f" and {len(others) - 2} more" if len(others) > 2 else "")
+
+
+def _presumed(group: GroupSnapshot) -> Floats | None:
+    """float64[P]: loads that make every owner as busy as its capacity; None if no partition has an owner.
+
+    A leader without any load uses these. An earlier leader may have known the loads, so partitions are not moved
+    between owners. Partitions without an owner are NaN, which counts as the mean of the others. Members that own
+    nothing get a newcomer's share.
+    """
+    owned = group.owner != NOBODY
+    if not owned.any():
+        return None
+    owner = group.owner[owned]
+    load = np.full(group.size, np.nan)
+    load[owned] = group.capacity[owner] / np.bincount(owner, minlength=len(group.members))[owner]
+    return load
+
+
+def _checked(answer: Assignment, group: GroupSnapshot) -> Assignment:
+    """Return an algorithm's assignment. O(P).
+
+    Raises `BadAnswerError` for one that clients reject, because a partition is given to a member that does not
+    subscribe to its topic: kafka-python's consumers would rejoin forever.
+    """
+    if not isinstance(answer, Assignment):
+        raise BadAnswerError(f"the answer is {answer!r}; it must be an Assignment")
+    owner = answer.owner
+    if owner.shape != (group.size,):
+        raise BadAnswerError(f"the answer has owners of shape {owner.shape}; it must have one for each of {group.size}")
+    held = np.flatnonzero(owner != NOBODY)
+    there = (owner[held] >= 0) & (owner[held] < len(group.members))
+    if not there.all():
+        name = _name(group, int(held[~there][0]))
+        raise BadAnswerError(f"partition {name} is given to a member that does not exist")
+    stranger = ~group.subscribed[group.subscription[owner[held]], group.topic_of[held]]
+    if stranger.any():
+        row = int(held[stranger][0])
+        member = group.members[owner[row]]
+        raise BadAnswerError(f"partition {_name(group, row)} is given to {member}, which does not subscribe to it")
+    return answer
+
+
+def _name(group: GroupSnapshot, row: int) -> str:
+    return "{}-{}".format(*group.name_of(row))
