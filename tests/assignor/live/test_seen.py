@@ -1,5 +1,7 @@
 """What members are seen to process while they fall behind, by the times of their own commits."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -108,3 +110,132 @@ def test_a_member_is_known_to_process_what_it_has_processed_for_a_while():
         world.look(780, 600, 0.5, every_s=2.0)
     assert world.seen.at_least["a"] == pytest.approx(600, rel=0.1)
     assert world.seen.at_least["a"] <= 600
+
+
+class Notes:
+    """Readings without noise of member ``a`` with two partitions; ``b`` has none."""
+
+    def __init__(self):
+        self.seen = Seen(SeenTuning(shortest_ms=1500, off_ms=15_000, outdone_ms=8000, lately_ms=6000))
+        self.seen.begin(("a", "b"), np.array([0, 0], np.int32))
+        self.now_s = 0.0
+
+    def read(self, noted_s, ends, done, *, after_s=5.0, rate=math.inf):
+        """A reading ``after_s`` the last one; the time of the note is by the member's clock. Return its pace."""
+        self.now_s += after_s
+        arrays = {"end": np.array(ends, float), "done": np.array(done, float), "rate": np.full(2, rate)}
+        noted = {"unknown": 1, "a": round(noted_s * 1000)}
+        return self.seen.saw(noted, **arrays, now_ms=round(self.now_s * 1000)).get("a")
+
+    def steps(self, *intervals, every_s=5.0, rate=math.inf):
+        """Intervals in which so many records arrive in t-0 and so many are processed; return the pace after each."""
+        arrived, processed = np.cumsum([(0, 0), *intervals], axis=0).T
+        readings = enumerate(zip(arrived, processed, strict=True))
+        return [
+            self.read(every_s * number, (end, 0), (done, 0), after_s=every_s, rate=rate)
+            for number, (end, done) in readings
+        ][1:]
+
+
+@pytest.mark.parametrize(
+    ("arrived", "processed", "behind"),
+    [
+        (500, 433, False),  # three standard deviations are 67.1
+        (500, 432, True),
+        (10_000, 9500, False),  # a twentieth is 500
+        (10_000, 9499, True),
+        (50, 1, True),
+        (50, 0, False),  # it stands still: nothing tells how fast it is
+    ],
+)
+def test_a_member_falls_behind_if_clearly_more_arrives_in_two_intervals_than_it_processes(arrived, processed, behind):
+    notes = Notes()
+    first, second = notes.steps((arrived, processed), (arrived, processed))
+    assert first is None
+    assert (second is not None) is behind
+    assert notes.seen.suspects == ({"a"} if behind else set())
+
+
+@pytest.mark.parametrize(
+    ("processed", "per_s", "error"),
+    [(400, 80, 12), (10_000, 2000, 120), (4, 0.8, 1.2)],  # three standard deviations, or 0.3 s of records in hand
+)
+def test_a_pace_has_bounds(processed, per_s, error):
+    pace = Notes().steps((20_000, processed), (20_000, processed))[-1]
+    assert pace == pytest.approx((per_s, max(per_s - error, 0), per_s + error))
+
+
+def test_the_pace_is_that_of_all_intervals_in_which_the_backlog_grows_but_the_oldest():
+    _, second, third, fourth, fifth = Notes().steps((900, 100), (900, 500), (900, 600), (100, 100), (900, 500))
+    assert second.per_s == 100
+    assert third.per_s == 110
+    assert fourth is None, "it keeps up"
+    assert fifth is None, "one interval may be a pause"
+
+
+def test_a_rise_that_only_the_ends_show_is_suspected():
+    notes = Notes()
+    notes.steps((500, 500))
+    assert notes.read(10, (1500, 0), (1000, 0), rate=100.0) is None
+    assert notes.seen.suspects == {"a"}
+    assert notes.read(15, (2000, 0), (1500, 0), rate=100.0) is None
+    assert notes.seen.suspects == set()
+
+
+def test_arrivals_are_those_between_readings_for_the_time_between_notes():
+    """250 records/s: 125 in the half second between two readings, 500 in the 2 s between two notes."""
+    notes = Notes()
+    for number in range(3):
+        pace = notes.read(2 * number, (125 * number, 0), (430 * number, 0), after_s=0.5)
+    assert pace.per_s == 215
+
+
+def test_partitions_that_are_not_read_do_not_count():
+    notes = Notes()
+    for number in range(3):
+        pace = notes.read(5 * number, (900 * number, math.nan), (450 * number, 9000 * number))
+    assert pace.per_s == 90
+
+
+@pytest.mark.parametrize(("every_s", "found"), [(1.499, False), (1.5, True)])
+def test_commits_within_a_second_and_a_half_are_one(every_s, found):
+    assert (Notes().steps((900, 100), (900, 100), every_s=every_s)[-1] is not None) is found
+
+
+def test_a_note_that_is_read_twice_is_one():
+    notes = Notes()
+    notes.steps((900, 100))
+    assert notes.read(5, (1800, 0), (100, 0)) is None
+    assert notes.seen.suspects == set()
+    assert notes.read(10, (2700, 0), (200, 0)).per_s == 20
+
+
+@pytest.mark.parametrize(
+    ("noted_s", "at_least"),
+    [(8.0, 1000 - 0.3 * 1000 / 8), (7.999, 0), (20.0, 400 - 3 * math.sqrt(8000) / 20), (20.001, 0), (-0.001, 0)],
+)
+def test_a_member_that_exceeds_a_rate_for_eight_seconds_of_its_clock_has_at_least_that_capacity(noted_s, at_least):
+    """Unless the clock of the note is another one: it differs by more than 15 s from the leader's."""
+    notes = Notes()
+    notes.read(0, (0, 0), (0, 0))
+    notes.read(noted_s, (9000, 0), (6400, 1600))
+    assert notes.seen.at_least["a"] == pytest.approx(at_least)
+    notes.read(noted_s, (9000, 0), (9000, 0))
+    assert notes.seen.at_least == {}, "there is no new note"
+
+
+def test_a_backlog_that_grew_counts_as_growing_for_six_seconds():
+    notes = Notes()
+    notes.steps((900, 100))
+    grew_ms = round(notes.now_s * 1000)
+    assert notes.seen.grew(["a", "b"], grew_ms + 5999).tolist() == [True, False]
+    assert notes.seen.grew(["a", "b"], grew_ms + 6000).tolist() == [False, False]
+
+
+def test_marks_in_another_unit_of_cost_do_not_count():
+    notes = Notes()
+    notes.steps((900, 100), (900, 100))
+    notes.seen.begin_anew()
+    assert notes.read(15, (2700, 0), (300, 0)) is None
+    assert notes.read(20, (3600, 0), (400, 0)) is None
+    assert notes.read(25, (4500, 0), (500, 0)).per_s == 20
