@@ -38,7 +38,7 @@ def test_who_has_not_polled_for_too_long_is_not_waited_for():
 
 
 def watched(*, slack_s=COMMIT_S, max_poll_s=MAX_POLL_S):
-    activity = Activity(slack_s, max_poll_s, ActivityTuning(still_s=5.0, still_commits=2.0))
+    activity = Activity(slack_s, max_poll_s, ActivityTuning())
     activity.watch(MEMBERS, 100_000, 100)
     return activity
 

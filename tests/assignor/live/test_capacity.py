@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from loadwise.assignor.live.capacity import Known, capacities
 from loadwise.assignor.live.evidence import CapacityEstimates
 from loadwise.assignor.live.seen import Pace
+from loadwise.assignor.live.tuning import CapacityTuning
 from loadwise.assignor.model import LARGEST
 
 STEP_MS = 5_000
@@ -132,3 +134,93 @@ def test_what_a_member_was_seen_to_process_holds_until_it_processes_more(did, le
     estimates.outdid("a", did)
     estimates.measured("a", 600, 2000)
     assert estimates.of({"a": 0.0}, 2000).per_s == pytest.approx([left])
+
+
+WITHIN = 2**0.16
+
+
+def told(per_s, trust=1.0):
+    return Known.exactly(per_s, trust, 0)
+
+
+def bounded(per_s, least, most):
+    return Known(per_s, 1.0, 0, True, least, most)
+
+
+def at_least(per_s, least=None):
+    """The rate of a member without a backlog."""
+    return Known(per_s, 0.0, 0, False, per_s if least is None else least, math.inf)
+
+
+def of(*known, given=None, falls_behind=False):
+    stated = np.zeros(len(known)) if given is None else np.array(given, float)
+    return capacities(known, stated, CapacityTuning(), 0, falls_behind=falls_behind)
+
+
+@pytest.mark.parametrize(
+    ("known", "given", "per_s"),
+    [
+        ([told(100), told(100), None], None, [100, 100, 100]),
+        ([told(0.5), None], None, [0.5, 0.5]),
+        ([told(100), told(100), told(40)], None, [100, 100, 40]),
+        ([told(100), told(100), told(40, trust=0.5)], None, [100, 100, 100 * 0.4**0.5]),
+        # Within 0.3 octaves of the median:
+        ([told(100), told(100), told(40, trust=0.22)], None, [100, 100, 100]),
+        ([told(100), told(100), told(40, trust=0.23)], None, [100, 100, 100 * 0.4**0.23]),
+        ([told(100), told(100), told(400, trust=0.149)], None, [100, 100, 100]),
+        ([told(100), told(100), told(400, trust=0.15)], None, [100, 100, 100 * 4**0.15]),
+        ([told(100), told(100), bounded(40, 30, 82)], None, [100, 100, 100]),
+        ([told(100), told(100), bounded(40, 30, 81)], None, [100, 100, 40]),
+        ([told(100), told(100), bounded(200, 123, 300)], None, [100, 100, 100]),
+        ([told(100), told(100), bounded(200, 124, 300)], None, [100, 100, 200]),
+        # The median is what most members may have, nearest to the middle:
+        ([told(100), told(200)], None, [100, 200]),
+        ([told(100), told(110)], None, [105, 105]),
+        ([bounded(100, 50, 200), told(180)], None, [180 / WITHIN] * 2),
+        ([bounded(300, 150, 600), told(180)], None, [180 * WITHIN] * 2),
+        ([bounded(100, 50, 200), bounded(110, 50, 200), told(180)], None, [180 / WITHIN] * 3),
+        # A member that keeps up is used to 70 % if it does more than the others can:
+        ([told(100), at_least(210, 200), at_least(210, 200)], None, [100, 300, 300]),
+        ([told(100), at_least(210, 100 * WITHIN), at_least(210, 50)], None, [100, 100, 100]),
+        ([told(100), at_least(210, 100 * WITHIN)], None, [100, 100]),
+        # A capacity that the user has set holds, and scales what was seen of its member:
+        ([told(100), None], [2, 0], [100, 50]),
+        ([told(100), None], [0.5, 0], [100, 200]),
+        ([told(100), told(100)], [2, 1], [150, 75]),
+        ([told(LARGEST), None], [0.5, 0], [LARGEST, LARGEST]),
+    ],
+)
+def test_capacities_are_those_of_the_median_and_of_members_that_differ_from_it(known, given, per_s):
+    found = of(*known, given=given)
+    assert found.known
+    assert found.per_s == pytest.approx(per_s)
+    assert found.proven.tolist() == [each is not None and each.proven for each in known]
+    assert found.reliable.tolist() == found.proven.tolist()
+    assert found.total_per_s == pytest.approx(sum(per_s))
+
+
+@pytest.mark.parametrize(
+    ("known", "given", "falls_behind", "per_s"),
+    [
+        ([None, None], None, True, None),
+        ([None, None], [0.5, 2], False, None),
+        ([at_least(400), at_least(300)], None, False, None),
+        ([at_least(400), at_least(300)], None, True, [400, 400]),
+        ([at_least(0.5), None], None, True, [0.5, 0.5]),
+        ([at_least(400), None], [2, 0], True, [400, 200]),
+        ([told(0), at_least(300)], None, True, [300, 300]),
+        ([told(0), at_least(300)], None, False, None),
+    ],
+)
+def test_without_a_measured_capacity_the_best_rate_counts_while_a_member_falls_behind(
+    known, given, falls_behind, per_s
+):
+    found = of(*known, given=given, falls_behind=falls_behind)
+    assert found.known is (per_s is not None)
+    assert found.per_s.tolist() == (per_s or given or [1.0, 1.0])
+    assert not found.reliable.any()
+    assert found.total_per_s == (sum(per_s) if per_s else None)
+
+
+def test_an_estimate_in_another_unit_has_its_bounds_in_it_too():
+    assert bounded(100, 50, 200).times(3) == bounded(300, 150, 600)

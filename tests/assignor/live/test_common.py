@@ -9,14 +9,13 @@ from loadwise.assignor.live.common import Common
 from loadwise.assignor.live.tuning import CommonTuning
 
 HEALTHY, FULL = 0.5, 1.5
-TUNING = CommonTuning(at_least_ms=15_000, longest_ms=60_000)
 
 
 class Group:
     """Four members, the first of which would get partitions in a rebalance."""
 
     def __init__(self):
-        self.common = Common(TUNING)
+        self.common = Common(CommonTuning())
 
     def refuses(self, second, growing, *, used=FULL, lagging=()):
         """A reading in which the backlog of so many members grows, and that of some lags."""

@@ -7,15 +7,13 @@ import pytest
 
 from loadwise.assignor.live.evidence import CapacityEstimates
 from loadwise.assignor.live.seen import Pace
-from loadwise.assignor.live.tuning import CapacityTuning
 
-TUNING = CapacityTuning(shortest_ms=8000, longest_ms=30_000, recent_ms=60_000, held_ms=15_000, forgotten_ms=3_600_000)
 SLOW = Pace(240.0, 230.0, 255.0)
 
 
 def after(*steps):
     """The evidence after steps given as (second, what, arguments of the method)."""
-    estimates = CapacityEstimates(slack_s=1.0, tuning=TUNING)
+    estimates = CapacityEstimates(slack_s=1.0)
     for second, what, *given in steps:
         now_ms = round(second * 1000)
         if what == "told":
@@ -144,7 +142,7 @@ class Commits:
     """Readings of one member, given as (second, records processed so far, whether it has a backlog)."""
 
     def __init__(self, *readings, slack_s=1.0, steps=()):
-        self.estimates = after(*steps) if steps else CapacityEstimates(slack_s, TUNING)
+        self.estimates = after(*steps) if steps else CapacityEstimates(slack_s)
         self.estimates.watch(("a",), 0)
         for reading in readings:
             self.read(*reading)

@@ -137,7 +137,7 @@ EACH_SECOND = range(60)
 
 def requests(worst, best, *, at=EACH_SECOND, took_ms=1000, moved=0.0, cooperative=False, jitter=0.0, obeyed=False):
     """The seconds of readings after which a rebalance is requested, long after the last one."""
-    restraint = Restraint(SETTINGS, cooperative, jitter, RestraintTuning(patience_s=2.0))
+    restraint = Restraint(SETTINGS, cooperative, jitter)
     restraint.rebalanced(-100_000, took_ms)
     found = []
     for second in at:
@@ -187,7 +187,7 @@ def test_the_cost_starts_from_0_after_a_request_and_at_the_first_reading_after_a
 
 
 def test_the_cost_starts_from_0_after_a_healthy_reading():
-    restraint = Restraint(SETTINGS, cooperative=False, tuning=RestraintTuning(patience_s=2.0))
+    restraint = Restraint(SETTINGS, cooperative=False)
 
     def refusal(second, worst):
         return restraint.refusal(second * 1000, worst=worst, best=0.5, moved_share=0.0)
@@ -198,7 +198,7 @@ def test_the_cost_starts_from_0_after_a_healthy_reading():
 
 
 def test_the_cost_starts_at_a_reading_without_utilisation():
-    restraint = Restraint(SETTINGS, cooperative=False, tuning=RestraintTuning(patience_s=2.0))
+    restraint = Restraint(SETTINGS, cooperative=False)
     for second in (0, 10):
         restraint.unjudged(second * 1000)
     assert restraint.refusal(13_999, worst=1.0, best=0.5, moved_share=0.0).unsure

@@ -116,7 +116,7 @@ class Notes:
     """Readings without noise of member ``a`` with two partitions; ``b`` has none."""
 
     def __init__(self):
-        self.seen = Seen(SeenTuning(shortest_ms=1500, off_ms=15_000, outdone_ms=8000, lately_ms=6000))
+        self.seen = Seen(SeenTuning())
         self.seen.begin(("a", "b"), np.array([0, 0], np.int32))
         self.now_s = 0.0
 

@@ -14,7 +14,6 @@ from loadwise.assignor.model import NOBODY, Assignment, GroupSnapshot, Member
 SLACK_S = 1.0
 B, A, C = range(3)
 """Kafka's order: static members come first."""
-TUNING = ActivityTuning(backlog_s=1.0, never_a_backlog=10.0, still_s=5.0, still_commits=2.0)
 
 
 class Group:
@@ -40,7 +39,7 @@ class Group:
         self.partitions.read(given, columns, second * 1000)
 
     def seen(self, cost=1.0, slack_s=SLACK_S):
-        return observe(self.watched, self.partitions.state, cost, slack_s, TUNING)
+        return observe(self.watched, self.partitions.state, cost, slack_s, ActivityTuning())
 
 
 def test_members_are_known_by_their_instance_ids():
