@@ -1,7 +1,10 @@
 """What records cost by what members tell, and what users may state."""
 
+import math
 import pickle
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -151,3 +154,115 @@ def test_topics_that_are_gone_have_no_cost_any_more():
         costs.told("m0", {f"cheap-{day}": 0.001, f"costly-{day}": 0.01}, 0)
         assert costs.settle({f"cheap-{day}": 100.0, f"costly-{day}": 10.0})
     assert costs.of_topic.keys() == {"cheap-2", "costly-2"}
+
+
+TWO = {"cheap": 0.001, "costly": 0.01}
+
+
+@pytest.mark.parametrize(
+    ("octaves", "cost"),
+    [(0.69, 1), (0.71, 2**0.71), (-0.69, 1), (-0.71, 2**-0.71), (6.9, 2**6.9), (7.1, 2**7), (-7.1, 2**-7)],
+)
+def test_a_topic_gets_a_cost_if_it_clearly_differs_from_the_busiest_one(octaves, cost):
+    found = learned({"cheap": 0.001, "costly": 0.001 * 2**octaves}).of_topic
+    assert found == ({} if cost == 1 else pytest.approx({"cheap": 1.0, "costly": cost}))
+
+
+@pytest.mark.parametrize(("octaves", "cost"), [(1.24, 2), (0.76, 2), (1.26, 2**1.26), (0.51, 2**0.51), (0.49, 1)])
+def test_a_cost_changes_if_it_clearly_differs_from_the_last_one(octaves, cost):
+    costs = learned({"cheap": 0.001, "costly": 0.002})
+    costs.told("m0", {"cheap": 0.001, "costly": 0.001 * 2**octaves}, 0)
+    assert costs.settle(RATES) is (cost != 2)
+    assert costs.of_topic == ({} if cost == 1 else pytest.approx({"cheap": 1.0, "costly": cost}))
+
+
+@pytest.mark.parametrize(("rate", "unit"), [(199, "first"), (200, "second")])
+def test_a_topic_with_twice_the_arrivals_becomes_the_busiest(rate, unit):
+    costs = TopicCosts()
+    for arrivals in ({"first": 100.0, "second": 50.0}, {"first": 100.0, "second": float(rate)}):
+        costs.told("m0", {"first": 0.001, "second": 0.004}, 0)
+        costs.settle(arrivals)
+    assert costs.of_topic[unit] == 1
+
+
+def test_reports_are_news_until_they_are_settled():
+    costs = TopicCosts()
+
+    def is_news(*reports):
+        for each_s in reports:
+            costs.told("m0", each_s, 0)
+        return costs.news
+
+    assert not is_news(), "there was no report"
+    assert not is_news({"cheap": 0.001}, {"cheap": 0.001, "costly": math.inf}), "of a single topic"
+    assert is_news(TWO)
+    assert is_news(TWO)
+    assert costs.settle(RATES) is True
+    assert not is_news(TWO)
+    assert costs.settle(RATES) is False
+    assert is_news(TWO | {"costly": 0.02})
+    assert not learned({"cheap": 0.001}).settle(RATES)
+
+
+def test_a_member_that_reports_a_single_topic_takes_its_last_report_back():
+    costs = learned(TWO)
+    costs.told("m0", {"cheap": 0.001}, 1)
+    assert costs.speed_of("m0") == (0.0, 0)
+
+
+def test_reports_of_members_change_no_stated_cost():
+    costs = TopicCosts({"costly": 3.0})
+    costs.told("m0", TWO, 0)
+    assert not costs.news
+    assert costs.speed_of("m0") == (0.0, 0)
+    assert costs.of_topic == {"costly": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("rates", "each_s", "per_s"),
+    [
+        (RATES, TWO, 1000),
+        (RATES, {"cheap": 0.001, "costly": 0.02}, 4000 / 6),
+        (RATES, TWO | {"new": 9.0}, 1000),  # its cost is not known yet
+        ({"cheap": 2000.0}, {"cheap": 0.001, "costly": 0.02}, 1000),  # nothing arrives in the other
+        ({}, {"cheap": 0.001, "costly": 0.021}, 11 / 0.022),  # nothing arrives in both
+        (RATES, {"c": 0.001, "d": 0.01}, 0),
+    ],
+)
+def test_the_speed_of_a_member_is_that_of_its_topics_weighted_by_arrivals(rates, each_s, per_s):
+    costs = learned(TWO, rates=rates)
+    costs.told("m1", each_s, 7)
+    assert costs.speed_of("m1") == (pytest.approx(per_s), 7)
+    assert costs.speed_of("another") == (0.0, 0)
+
+
+STATED, LEARNED = TopicCosts({"costly": 10.0}), learned(TWO)
+
+
+@pytest.mark.parametrize(
+    ("costs", "member", "rates", "cost"),
+    [
+        (STATED, "a", [50, 1, 1, 1], 1),
+        (STATED, "b", [1, 50, 25, 1], 4),
+        (STATED, "b", [1, math.nan, 25, 1], 10),
+        (STATED, "b", [1, math.nan, 0, 1], 5.5),  # nothing arrives: the mean of its partitions
+        (STATED, "c", [1, 1, 1, 25], 10),
+        (STATED, "empty", [1, 1, 1, 1], 1),
+        (STATED, "gone", [1, 1, 1, 1], 1),
+        (LEARNED, "a", [50, 1, 1, 1], 1),
+        (LEARNED, "b", [1, 50, 25, 1], 0),  # the rate of mixed records depends on the mix
+        (LEARNED, "c", [1, 1, 1, 25], 10),
+        (LEARNED, "gone", [1, 1, 1, 1], 0),
+        (TopicCosts(), "b", [1, 50, 25, 1], 1),
+        (TopicCosts(), "gone", [1, 1, 1, 1], 1),
+    ],
+)
+def test_the_records_of_a_member_cost_the_mean_of_its_topics(costs, member, rates, cost):
+    """Two partitions of each topic: the first of cheap is that of a, b has one of both, c has one of costly."""
+    group = SimpleNamespace(owner=np.array([0, 1, 1, 2]), topics=("cheap", "costly"), topic_of=np.array([0, 0, 1, 1]))
+    watched = SimpleNamespace(names=("a", "b", "c", "empty"), group=group, of_group=lambda array: array)
+    assert costs.of_member(member, watched, np.array(rates, float)) == pytest.approx(cost)
+
+
+def test_before_the_first_assignment_only_stated_costs_give_a_mean():
+    assert [each.of_member("a", None, np.empty(0)) for each in (STATED, LEARNED, TopicCosts())] == [1.0, 0.0, 1.0]
