@@ -83,11 +83,12 @@ def test_a_process_that_stood_still_is_not_slow(before):
     now_ns += SECOND_NS
     busy.polls(now_ns)
     claims = []
-    for records in [10, 20] * 5000:
+    for number, records in enumerate([10, 20] * 5000):
         busy.given({"t": records}, now_ns)
         now_ns += records * SECOND_NS // 1000
         busy.polls(now_ns)
-        claims.append(busy.per_s)
+        if number < 100 or number % 10 == 9:
+            claims.append(busy.per_s)
     assert claims[-1] == pytest.approx(1000, rel=0.05)
     assert [claim for claim in claims if claim and not 800 <= claim <= 1200] == []
 
@@ -118,3 +119,52 @@ def test_a_program_that_polls_for_each_record_takes_little_memory():
     busy = at_work([1, 2, 3] * 20_000)
     assert len(busy._moment) < 10
     assert busy.per_s == pytest.approx(1000, rel=0.01)
+
+
+def took(*polls):
+    """What is known after polls at one moment, given as (how many, records of each topic, seconds of one)."""
+    busy = BusyTime()
+    for count, records, seconds in polls:
+        for _ in range(count):
+            busy.took(records, seconds, 0)
+    return busy
+
+
+@pytest.mark.parametrize(
+    ("polls", "seconds", "per_s"),
+    [(4, 0.2, 500), (3, 0.2, 0), (4, 0.125, 800), (4, 0.124, 0), (4, 10.0, 10)],
+)
+def test_four_polls_with_half_a_second_of_work_show_a_speed(polls, seconds, per_s):
+    assert took((polls, {"t": 100}, seconds)).per_s == pytest.approx(per_s)
+
+
+@pytest.mark.parametrize(
+    ("polls", "topics"),
+    [((10, 10), "ab"), ((9, 10), ""), ((17, 4), "ab"), ((18, 3), "")],
+)
+def test_twenty_polls_with_three_of_a_topic_show_times_of_topics(polls, topics):
+    """One of the first topic comes later, when the others have faded by a little."""
+    busy = took((polls[0], {"a": 100}, 0.1), (polls[1], {"b": 100}, 0.2))
+    busy.took({"a": 100}, 0.1, SECOND_NS)
+    found = busy.each_s
+    assert found == pytest.approx({topic: {"a": 0.001, "b": 0.002}[topic] for topic in topics})
+
+
+@pytest.mark.parametrize(("sizes", "records"), [([10, 30], 100), ([200, 400], 300), ([100, 200], 150)])
+def test_a_speed_is_that_in_polls_of_a_hundred_records_or_in_the_larger_ones_that_a_member_gets(sizes, records):
+    busy = at_work(sizes * 200, per_poll_s=0.01)
+    assert busy.per_s == pytest.approx(records / (0.01 + 0.001 * records), rel=0.003)
+
+
+@pytest.mark.parametrize("start_ns", [0, 10**18])
+@pytest.mark.parametrize(("rounds", "idle_s", "known"), [(10, 3.2, True), (300, 3.9, True), (300, 6.1, False)])
+def test_work_in_less_than_a_fiftieth_of_the_time_is_done_elsewhere(rounds, idle_s, known, start_ns):
+    """A tenth of a second of work each time, by a clock that may start anywhere."""
+    busy, now_ns = BusyTime(), start_ns
+    for _ in range(rounds):
+        busy.polls(now_ns)
+        now_ns += int(idle_s * SECOND_NS)
+        busy.given({"t": 100}, now_ns)
+        now_ns += SECOND_NS // 10
+    busy.polls(now_ns)
+    assert busy.per_s == pytest.approx(1000 if known else 0)
