@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import loadwise
 from loadwise.assignor.errors import MissingClientError
 from loadwise.balance.errors import BalanceError, UnfitClusterError
 from loadwise.balance.files import read_capacities, read_cluster
@@ -19,8 +18,7 @@ from loadwise.balance.table import HEADS, MEANINGS, about, notes, rows, summary
 from loadwise.cli.parser import add_command_config, at_least
 from loadwise.cli.progress import waiting
 from loadwise.cli.tables import aligned
-from loadwise.cli.text_files import read_text
-from loadwise.running_group.command_config import client_settings
+from loadwise.cli.text_files import read_settings, read_text, write_page
 from loadwise.running_group.errors import BadConnectionError, RunningGroupError
 
 if TYPE_CHECKING:
@@ -92,18 +90,11 @@ def add_options(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Plan; the status is 2 for wrong input, and 1 where a cluster cannot be read or there is no plan."""
     try:
-        plan = _plan(
-            path=options.cluster,
-            bootstrap_servers=options.bootstrap_servers,
-            interval_s=options.interval_s,
-            reads=options.reads,
-            command_config=options.command_config,
-            capacities=options.capacities,
-        )
+        plan = _plan(options)
         if options.out is not None:
             _write(options.out, plan)
         if options.html is not None:
-            _write_page(options.html, plan)
+            write_page(options.html, partial(render, plan), UnfitClusterError)
     except (BalanceError, RunningGroupError, MissingClientError) as error:
         sys.stderr.write(f"loadwise balance: {error}\n")
         return 2 if isinstance(error, UnfitClusterError | BadConnectionError) else 1
@@ -115,37 +106,28 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _plan(
-    *,
-    path: Path | None,
-    bootstrap_servers: str | None,
-    interval_s: float | None,
-    reads: float | None,
-    command_config: Path | None,
-    capacities: Path | None,
-) -> Plan:
+def _plan(options: argparse.Namespace) -> Plan:
+    path: Path | None = options.cluster
+    capacities: Path | None = options.capacities
     stated = {} if capacities is None else read_capacities(read_text(capacities, UnfitClusterError), str(capacities))
-    if (path is None) == (bootstrap_servers is None):
+    if (path is None) == (options.bootstrap_servers is None):
         raise UnfitClusterError(f"{'no cluster' if path is None else 'two clusters'} given; {_SOURCES}")
     if path is not None:
-        if (interval_s, reads, command_config) != (None, None, None):
+        if (options.interval_s, options.reads, options.command_config) != (None, None, None):
             raise UnfitClusterError("--interval, --reads and --command-config need --bootstrap-servers")
         cluster = read_cluster(read_text(path, UnfitClusterError), str(path)).with_capacities(stated)
         with waiting("planning"):
             return plan_of(cluster)
-    assert bootstrap_servers is not None
     from loadwise.running_group.admin import connected
 
-    settings = (
-        {}
-        if command_config is None
-        else client_settings(read_text(command_config, BadConnectionError), str(command_config))
-    )
-    with connected(bootstrap_servers, settings, client_id="loadwise-balance") as admin:
+    with connected(
+        options.bootstrap_servers, read_settings(options.command_config), client_id="loadwise-balance"
+    ) as admin:
         from loadwise.balance import live
 
         with waiting("reading the cluster"):
-            read = live.read_cluster(admin, over_s=interval_s or _INTERVAL_S, reads=_READS if reads is None else reads)
+            reads = _READS if options.reads is None else options.reads
+            read = live.read_cluster(admin, over_s=options.interval_s or _INTERVAL_S, reads=reads)
         with waiting("planning"):
             plan = plan_of(read.with_capacities(stated))
         live.check_unchanged(admin, read)
@@ -182,14 +164,6 @@ def _write(folder: Path, plan: Plan) -> None:
                 (folder / name).unlink(missing_ok=True)
     except OSError as error:
         raise UnfitClusterError(f"--out {folder} cannot be written: {error.strerror}") from error
-
-
-def _write_page(path: Path, plan: Plan) -> None:
-    footer = f"loadwise {loadwise.__version__}, {datetime.datetime.now().astimezone():%Y-%m-%d %H:%M %Z}"
-    try:
-        path.write_text(render(plan, footer), encoding="utf-8")
-    except OSError as error:
-        raise UnfitClusterError(f"--html {path} cannot be written: {error.strerror}") from error
 
 
 def _as_json(plan: Plan) -> dict[str, Any]:

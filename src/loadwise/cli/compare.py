@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import loadwise
 from loadwise.assignor.algorithms import ALGORITHMS
 from loadwise.assignor.errors import BadGroupError, GroupTooLargeError, MissingClientError
 from loadwise.assignor.strategy import strategies
 from loadwise.cli.parser import Parser, add_command_config, at_least, one_of, whole_number
 from loadwise.cli.progress import bar, waiting
 from loadwise.cli.tables import show
-from loadwise.cli.text_files import read_text
+from loadwise.cli.text_files import read_settings, read_text, write_page
 from loadwise.compare.columns import COLUMNS
-from loadwise.compare.comparison import Comparison
 from loadwise.compare.comparison import compare as compare_assignors
 from loadwise.compare.errors import BadInputError, CompareError
 from loadwise.compare.files import from_case, from_history, from_loads
 from loadwise.compare.page import render
 from loadwise.compare.scenarios import SCENARIOS, scenario
 from loadwise.compare.situation import LiveLoad, Situation, Uncommitted
-from loadwise.running_group.command_config import client_settings
 from loadwise.running_group.errors import BadConnectionError, RunningGroupError
 
 if TYPE_CHECKING:
@@ -127,21 +124,10 @@ def run(options: argparse.Namespace) -> int:
     names = list(dict.fromkeys(options.assignor or ALGORITHMS))
     try:
         with waiting("reading the group"):
-            situation = _situation(
-                case=options.case,
-                loads=options.loads,
-                members=options.members,
-                bootstrap_servers=options.bootstrap_servers,
-                group=options.group,
-                load=options.load,
-                horizon_s=options.horizon_s,
-                uncommitted=options.uncommitted,
-                command_config=options.command_config,
-                scenario_name=options.scenario_name,
-            )
+            situation = _situation(options)
         comparison = compare_assignors(situation, bar(names, "asking every assignor"), time.perf_counter)
         if options.html is not None:
-            _write(options.html, comparison)
+            write_page(options.html, partial(render, comparison), BadInputError)
     except (BadInputError, BadConnectionError) as error:
         return _failed(error, 2)
     except (CompareError, RunningGroupError, MissingClientError, GroupTooLargeError) as error:
@@ -160,54 +146,39 @@ def _failed(error: Exception, status: int) -> int:
     return status
 
 
-def _situation(
-    *,
-    case: Path | None,
-    loads: Path | None,
-    members: int | None,
-    bootstrap_servers: str | None,
-    group: str | None,
-    load: LiveLoad | None,
-    horizon_s: float | None,
-    uncommitted: Uncommitted,
-    command_config: Path | None,
-    scenario_name: str | None,
-) -> Situation:
-    if (loads is None) != (members is None):
+def _situation(options: argparse.Namespace) -> Situation:
+    loads: Path | None = options.loads
+    servers: str | None = options.bootstrap_servers
+    load: LiveLoad | None = options.load
+    if (loads is None) != (options.members is None):
         raise BadInputError("--loads FILE and --members NUMBER go together: loads, and how many members share them")
-    if (bootstrap_servers is None) != (group is None):
+    if (servers is None) != (options.group is None):
         raise BadInputError("--bootstrap-servers HOST:PORT and --group ID go together")
-    if command_config is not None and group is None:
+    if options.command_config is not None and servers is None:
         raise BadInputError("--command-config FILE tells how to connect, and needs --bootstrap-servers and --group")
-    if load is not None and group is None:
+    if load is not None and servers is None:
         raise BadInputError(f"--load {load} needs a running group: --bootstrap-servers and --group")
-    if horizon_s is not None and load is not LiveLoad.DEMAND:
+    if options.horizon_s is not None and load is not LiveLoad.DEMAND:
         raise BadInputError("--horizon, the time in which the lag is drained, needs --load demand")
-    given = [source for source in (case, loads, bootstrap_servers, scenario_name) if source is not None]
+    given = [each for each in (options.case, loads, servers, options.scenario_name) if each is not None]
     if len(given) != 1:
         raise BadInputError(f"{len(given) or 'no'} group{'s' * (len(given) > 1)} given; {_SOURCES}")
-    if case is not None:
-        return from_case(read_text(case, BadInputError), str(case))
-    if loads is not None and members is not None:
-        return _from_table(loads, members)
-    if bootstrap_servers is not None and group is not None:
-        from loadwise.compare.live import read_situation
+    if options.case is not None:
+        return from_case(read_text(options.case, BadInputError), str(options.case))
+    if loads is not None:
+        return _from_table(loads, options.members)
+    if servers is None:
+        return scenario(options.scenario_name)
+    from loadwise.compare.live import read_situation
 
-        settings = (
-            {}
-            if command_config is None
-            else client_settings(read_text(command_config, BadInputError), str(command_config))
-        )
-        return read_situation(
-            bootstrap_servers,
-            group,
-            load=load or LiveLoad.LAG,
-            horizon_s=horizon_s or 60.0,
-            uncommitted=uncommitted,
-            settings=settings,
-        )
-    assert scenario_name is not None
-    return scenario(scenario_name)
+    return read_situation(
+        servers,
+        options.group,
+        load=load or LiveLoad.LAG,
+        horizon_s=options.horizon_s or 60.0,
+        uncommitted=options.uncommitted,
+        settings=read_settings(options.command_config),
+    )
 
 
 def _from_table(loads: Path, members: int) -> Situation:
@@ -222,12 +193,3 @@ def _from_table(loads: Path, members: int) -> Situation:
     except BadGroupError as error:
         raise BadInputError(str(error)) from error
     return from_history(found, str(loads), members, by="bytes")
-
-
-def _write(path: Path, comparison: Comparison) -> None:
-    footer = f"loadwise {loadwise.__version__}, {datetime.datetime.now().astimezone():%Y-%m-%d %H:%M %Z}"
-    try:
-        # JSON lets a name have half of a surrogate pair, which UTF-8 has no bytes for: it is shown as JSON writes it.
-        path.write_text(render(comparison, footer), encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise BadInputError(f"--html {path} cannot be written: {error.strerror}") from error

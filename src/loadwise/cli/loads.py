@@ -7,7 +7,6 @@ import importlib.util
 import json
 import re
 import sys
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,14 +95,7 @@ def run(options: argparse.Namespace) -> int:
     if any(importlib.util.find_spec(name) is None for name in ("pyspark", "pyarrow", "aiokafka")):
         return _failed(f"it takes Spark, which is not installed: {pip_install('spark')}", 1)
     try:
-        source = _options(
-            options.bootstrap_servers,
-            options.topic,
-            since=options.since,
-            until=options.until,
-            incremental=checkpoint is not None,
-            command_config=options.command_config,
-        )
+        source = _source(options)
         if source is not None:
             _refuse_to_replace(table, incremental=checkpoint is not None)
             if checkpoint is not None:
@@ -134,36 +126,28 @@ def _moment(text: str) -> datetime:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time, such as 2026-01-31 or 2026-01-31T13:00:00") from None
 
 
-def _options(
-    bootstrap_servers: str | None,
-    topics: Sequence[str],
-    *,
-    since: datetime | None,
-    until: datetime | None,
-    incremental: bool,
-    command_config: Path | None,
-) -> dict[str, str] | None:
+def _source(given: argparse.Namespace) -> dict[str, str] | None:
     """The options of the Spark source; None where nothing is to be read. Raises `BadConnectionError`."""
-    if bootstrap_servers is None and not topics:
-        given = {"--since": since, "--until": until, "--checkpoint": incremental, "--command-config": command_config}
-        for name, value in given.items():
-            if value:
-                raise BadConnectionError(f"{name} is for reading topics: give --bootstrap-servers and --topic")
+    config: Path | None = given.command_config
+    if given.bootstrap_servers is None and not given.topic:
+        for name in ("since", "until", "checkpoint", "command_config"):
+            if getattr(given, name) is not None:
+                option = f"--{name.replace('_', '-')}"
+                raise BadConnectionError(f"{option} is for reading topics: give --bootstrap-servers and --topic")
         return None
-    if bootstrap_servers is None or not topics:
+    if given.bootstrap_servers is None or not given.topic:
         raise BadConnectionError("--bootstrap-servers HOST:PORT and --topic NAME go together")
-    options = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": ",".join(topics)}
-    if command_config is not None:
-        text = read_text(command_config, BadConnectionError)
-        options = {f"kafka.{name}": value for name, value in properties(text, str(command_config)).items()} | options
-    if incremental and until is not None:
+    if given.checkpoint is not None and given.until is not None:
         raise BadConnectionError("--until has no meaning with --checkpoint, which reads all that has arrived")
-    options["startingOffsets"] = "earliest"
-    if since is not None:
-        options |= {"startingTimestamp": _ms(since), "startingOffsetsByTimestampStrategy": "latest"}
-        del options["startingOffsets"]
-    if until is not None:
-        options["endingTimestamp"] = _ms(until)
+    found = {} if config is None else properties(read_text(config, BadConnectionError), str(config))
+    options = {f"kafka.{name}": value for name, value in found.items()}
+    options |= {"kafka.bootstrap.servers": given.bootstrap_servers, "subscribe": ",".join(given.topic)}
+    if given.since is None:
+        options["startingOffsets"] = "earliest"
+    else:
+        options |= {"startingTimestamp": _ms(given.since), "startingOffsetsByTimestampStrategy": "latest"}
+    if given.until is not None:
+        options["endingTimestamp"] = _ms(given.until)
     return options
 
 

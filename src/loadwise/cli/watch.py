@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from loadwise.assignor.algorithms import ALGORITHMS
@@ -16,10 +15,9 @@ from loadwise.assignor.errors import MissingClientError
 from loadwise.cli.console import console
 from loadwise.cli.parser import Parser, add_command_config, at_least, one_of, whole_number
 from loadwise.cli.progress import waiting
-from loadwise.cli.text_files import read_text
+from loadwise.cli.text_files import read_settings
 from loadwise.compare.situation import Uncommitted
 from loadwise.installation import is_installed, pip_install
-from loadwise.running_group.command_config import client_settings
 from loadwise.running_group.errors import BadConnectionError, RunningGroupError, UnreadableGroupError
 from loadwise.watch.columns import COLUMNS, Column
 
@@ -95,23 +93,14 @@ def add_options(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Watch until Ctrl-C; the status is 2 for a wrong connection, and 1 where the group cannot be read."""
     try:
-        config: Path | None = options.command_config
-        settings = {} if config is None else client_settings(read_text(config, BadConnectionError), str(config))
+        settings = read_settings(options.command_config)
         display = _display(as_json=options.as_json)
         from loadwise.running_group.admin import connected
 
         with ExitStack() as stack:
             with waiting(f"connecting to {options.bootstrap_servers}"):
                 admin = stack.enter_context(connected(options.bootstrap_servers, settings, client_id="loadwise-watch"))
-            _watch(
-                admin,
-                options.group,
-                stack.enter_context(display),
-                interval_s=options.interval_s,
-                window_s=options.window_s,
-                from_beginning=options.uncommitted is Uncommitted.EARLIEST,
-                readings=options.readings,
-            )
+            _watch(admin, stack.enter_context(display), options)
     except (RunningGroupError, MissingClientError) as error:
         sys.stderr.write(f"loadwise watch: {error}\n")
         return 2 if isinstance(error, BadConnectionError) else 1
@@ -120,27 +109,19 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _watch(
-    admin: GroupAdmin,
-    group_id: str,
-    display: Display,
-    *,
-    interval_s: float,
-    window_s: float,
-    from_beginning: bool,
-    readings: int | None,
-) -> None:
+def _watch(admin: GroupAdmin, display: Display, options: argparse.Namespace) -> None:
     from loadwise.running_group.reading import read, read_retention_ms
     from loadwise.watch.status import status
     from loadwise.watch.verdict import StandingVerdict
 
+    from_beginning = options.uncommitted is Uncommitted.EARLIEST
     standing = StandingVerdict()
     seen: list[GroupReading] = []
     retention_ms: dict[str, int] = {}
     for count in itertools.count(1):
         begun_s = time.monotonic()
         try:
-            newest = read(admin, group_id)
+            newest = read(admin, options.group)
         except UnreadableGroupError as error:
             if not seen:
                 raise
@@ -149,12 +130,12 @@ def _watch(
         else:
             retention_ms.update(read_retention_ms(admin, [t for t in newest.partitions if t not in retention_ms]))
             # The last one counts however long ago it was: with an interval above the window there is no other.
-            seen = [*(each for each in seen[:-1] if newest.at_s - each.at_s <= window_s), *seen[-1:], newest]
+            seen = [*(each for each in seen[:-1] if newest.at_s - each.at_s <= options.window_s), *seen[-1:], newest]
             now = status(seen, from_beginning=from_beginning, retention_ms=retention_ms)
             display.show(now, standing.after(now), _compared(seen, now, from_beginning=from_beginning))
-        if count == readings:
+        if count == options.readings:
             return
-        time.sleep(max(interval_s - (time.monotonic() - begun_s), 0.0))
+        time.sleep(max(options.interval_s - (time.monotonic() - begun_s), 0.0))
 
 
 class Display(Protocol):
