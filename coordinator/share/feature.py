@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from uuid import UUID
 
 from loadwise.coordinator.calls import Answer
@@ -18,7 +18,6 @@ from loadwise.coordinator.keeper import Snapshot
 from loadwise.coordinator.refusal_shapes import PARTITIONS, Refused, Rows
 from loadwise.coordinator.share import limits
 from loadwise.coordinator.share.delayed_fetches import DelayedShareFetches
-from loadwise.coordinator.share.group import ShareGroup
 from loadwise.coordinator.share.heartbeat import ShareHeartbeat, ShareHeartbeatReply
 from loadwise.coordinator.share.limits import ShareGroupLimits
 from loadwise.coordinator.share.records import (
@@ -32,6 +31,9 @@ from loadwise.coordinator.share.records import (
 )
 from loadwise.coordinator.share.service import Shares
 from loadwise.protocol.error_codes import ErrorCode
+
+if TYPE_CHECKING:  # every start of the coordinator would import it
+    from loadwise.coordinator.share.group import ShareGroup
 
 
 class ShareGroups(Feature):
@@ -77,10 +79,14 @@ class ShareGroups(Feature):
 
     def replay(self, group_id: str, records: Iterable[ShareRecord], topics: TopicView, now_ms: int) -> ShareGroup:
         """Return a group from its records."""
+        from loadwise.coordinator.share.group import ShareGroup
+
         return ShareGroup.replay(group_id, records, topics, now_ms, self.limits(group_id))
 
     def configure(self, group: Group) -> None:
         """Give a group its current limits."""
+        from loadwise.coordinator.share.group import ShareGroup
+
         assert isinstance(group, ShareGroup)
         group.limits = self.limits(group.group_id)
 

@@ -7,7 +7,7 @@ written there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from loadwise.coordinator.cluster.log import PartitionLog
@@ -16,13 +16,15 @@ from loadwise.coordinator.groups.consumer_records import Tombstone
 from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.share.acknowledgements import Acknowledgement, AcknowledgeRefusal
-from loadwise.coordinator.share.group import ShareGroup
 from loadwise.coordinator.share.limits import ShareGroupLimits
 from loadwise.coordinator.share.partition import SharePartition
 from loadwise.coordinator.share.records import NO_START_OFFSET, ShareState, share_state_key, share_topic_key
 from loadwise.coordinator.share.sessions import SessionKey, ShareSessions
 from loadwise.coordinator.share.starts import start_offset
 from loadwise.protocol.error_codes import ErrorCode
+
+if TYPE_CHECKING:  # every start of the coordinator would import it
+    from loadwise.coordinator.share.group import ShareGroup
 
 _MOST_UNKEPT = 1000
 """Maximum number of ids without a group whose partitions are kept, because clients may invent ids."""
@@ -62,11 +64,15 @@ class Shares:
 
     def group(self, group_id: str) -> ShareGroup | None:
         """Return the share group of this id; None if it does not exist or is of another kind."""
+        from loadwise.coordinator.share.group import ShareGroup
+
         group = self._groups.get(group_id)
         return group if isinstance(group, ShareGroup) else None
 
     def make_group(self, group_id: str, now_ms: int) -> ShareGroup:
         """Create a group without members; the id must be unused."""
+        from loadwise.coordinator.share.group import ShareGroup
+
         group = ShareGroup.replay(group_id, (), self._topics, now_ms, self._limits(group_id))
         self._groups.add(group)
         return group

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from loadwise.coordinator.configs.resources import ConfigResourceType
 from loadwise.coordinator.feature import Feature
@@ -14,7 +14,6 @@ from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.refusal_shapes import Refused, Rows
 from loadwise.coordinator.streams import limits
 from loadwise.coordinator.streams.failed_topics import FailedTopics
-from loadwise.coordinator.streams.group import StreamsGroup
 from loadwise.coordinator.streams.heartbeat import StreamsHeartbeat, StreamsHeartbeatReply
 from loadwise.coordinator.streams.limits import StreamsGroupLimits
 from loadwise.coordinator.streams.records import (
@@ -26,6 +25,9 @@ from loadwise.coordinator.streams.records import (
     StreamsTopology,
 )
 from loadwise.protocol.error_codes import ErrorCode
+
+if TYPE_CHECKING:  # every start of the coordinator would import it
+    from loadwise.coordinator.streams.group import StreamsGroup
 
 
 class StreamsGroups(Feature):
@@ -57,6 +59,8 @@ class StreamsGroups(Feature):
 
     def group(self, group_id: str) -> StreamsGroup | None:
         """Return the streams group of this id; None if it does not exist or is of another kind."""
+        from loadwise.coordinator.streams.group import StreamsGroup
+
         group = self._cluster.groups.get(group_id)
         return group if isinstance(group, StreamsGroup) else None
 
@@ -67,10 +71,14 @@ class StreamsGroups(Feature):
 
     def replay(self, group_id: str, records: Iterable[StreamsRecord], topics: TopicView, now_ms: int) -> StreamsGroup:
         """Return a group from its records."""
+        from loadwise.coordinator.streams.group import StreamsGroup
+
         return StreamsGroup.replay(group_id, records, topics, now_ms, self.limits(group_id))
 
     def configure(self, group: Group) -> None:
         """Give a group its current limits."""
+        from loadwise.coordinator.streams.group import StreamsGroup
+
         assert isinstance(group, StreamsGroup)
         group.limits = self.limits(group.group_id)
 
