@@ -53,10 +53,14 @@ def place_largest_first(working: WorkingAssignment, rows: Ints, ceiling: float) 
 
 
 def _descending(weight: Floats) -> Ints:
-    """Return the stable order from the largest down; four times as fast where no two are equal."""
+    """Return the stable order from the largest down; several times as fast as a stable sort of floats."""
     order = np.argsort(-weight)
     ordered = weight[order]
-    return np.argsort(-weight, kind="stable") if (ordered[1:] == ordered[:-1]).any() else order
+    steps = ordered[1:] != ordered[:-1]
+    if steps.all():
+        return order
+    run = np.concatenate(([0], np.cumsum(steps))) * len(order)  # the lower row first where numbers are equal
+    return np.sort(run + order) - run
 
 
 def _alike(descending: Floats, end: int) -> Iterator[tuple[int, int]]:
