@@ -60,7 +60,8 @@ def _descending(weight: Floats) -> Ints:
     if steps.all():
         return order
     run = np.concatenate(([0], np.cumsum(steps))) * len(order)  # the lower row first where numbers are equal
-    return np.sort(run + order) - run
+    stable: Ints = np.sort(run + order) - run
+    return stable
 
 
 def _alike(descending: Floats, end: int) -> Iterator[tuple[int, int]]:
