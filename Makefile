@@ -105,7 +105,7 @@ bench-dispatcher: $(VENV)/.all
 	$(BIN)/python -m benchmarks.dispatcher.hot_keys
 	$(BIN)/python -m benchmarks.dispatcher $(DISPATCHER)
 
-# How fast we are beside Java's assignors and the Python clients' own, e.g. BENCH="--sizes 1000,10000": docs/benchmarks.md.
+# How fast we are beside Java's assignors, e.g. BENCH="--sizes 1000,10000": docs/benchmarks.md.
 bench: $(VENV)/.all
 	$(BIN)/python -m benchmarks.speed $(BENCH)
 

@@ -18,12 +18,12 @@ class JavaMissingError(Exception):
     """Java's assignors cannot be run: the message names what to install."""
 
 
-def command(heap: str) -> list[str]:
+def command() -> list[str]:
     """How to start `JavaAssignors.java`. Fetches the jars the first time. Raises `JavaMissingError`."""
     java = shutil.which("java")
     if java is None or shutil.which("javac") is None:
         raise JavaMissingError(f"Java's assignors are left out: they need a JDK 17 or later ({REMEDY})")
-    return [java, f"-Xmx{heap}", "-cp", f"{_jars()}/*", str(HERE / "JavaAssignors.java")]
+    return [java, "-Xmx4g", "-cp", f"{_jars()}/*", str(HERE / "JavaAssignors.java")]
 
 
 def _jars() -> Path:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from benchmarks.speed.cases import Size
 from benchmarks.speed.worker import TooSlowError, Worker, WorkerFailedError
 
-OURS, JAVA, SERVER, KAFKA_PYTHON, AIOKAFKA = "loadwise", "Java", "Java server", "kafka-python", "aiokafka"
+OURS, JAVA, SERVER = "loadwise", "Java", "Java server"
 
 SERVER_NAMES = {"range": "server-range", "sticky": "server-uniform", "cooperative-sticky": "server-uniform"}
 """Which of the KIP-848 assignors does what a client's does: uniform keeps partitions where they are, as sticky does."""
@@ -20,7 +20,7 @@ STOCK = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
 """Strategies that Kafka has, too."""
 
 LIMIT_S = 60.0
-"""A call that takes longer is given up, as is the same at every larger size."""
+"""A call that takes longer is given up."""
 
 TOO_SLOW = f"> {LIMIT_S:.0f} s"
 
@@ -64,41 +64,29 @@ class Plan:
     """Turns that the assignors take; each calls at least once a turn."""
     java: Sequence[str]
     """The command that runs Java's; empty to leave them out."""
-    python: Sequence[str]
-    """Which of the Python clients to run."""
 
 
-def measure(plan: Plan, progress: Callable[[str], None]) -> Iterator[list[Cell]]:
-    """Measure one case after the other; each answers a cell for every assignor, ours first."""
-    hopeless: dict[tuple[str, str, str], str] = {}
-    for size in plan.sizes:
-        for strategy in plan.strategies:
-            with ExitStack() as stack:
-                workers = {
-                    runner: stack.enter_context(Worker(command, limit_s=LIMIT_S))
-                    for runner, command in _commands(plan, strategy).items()
-                }
-                for phase in plan.phases:
-                    progress(f"{size.name}, {strategy}, {phase}")
-                    entrants = [_Entrant(runner, strategy, phase, size, worker) for runner, worker in workers.items()]
-                    for entrant in entrants:
-                        entrant.gave_up = hopeless.get((entrant.runner, strategy, phase), "")
-                    _race(entrants, plan)
-                    hopeless.update({(entrant.runner, strategy, phase): entrant.gave_up for entrant in entrants})
-                    yield [entrant.cell() for entrant in entrants]
+def measure(plan: Plan, size: Size, progress: Callable[[str], None]) -> Iterator[list[Cell]]:
+    """Measure one case of a size after the other; each answers a cell for every assignor, ours first."""
+    for strategy in plan.strategies:
+        with ExitStack() as stack:
+            workers = {
+                runner: stack.enter_context(Worker(command, limit_s=LIMIT_S))
+                for runner, command in _commands(plan, strategy).items()
+            }
+            for phase in plan.phases:
+                progress(f"{size.name}, {strategy}, {phase}")
+                entrants = [_Entrant(runner, strategy, phase, size, worker) for runner, worker in workers.items()]
+                _race(entrants, plan)
+                yield [entrant.cell() for entrant in entrants]
 
 
 def _commands(plan: Plan, strategy: str) -> dict[str, list[str]]:
     commands = {OURS: [sys.executable, "-m", "benchmarks.speed.ours"]}
-    if strategy not in STOCK:
-        return commands
-    if plan.java:
+    if strategy in STOCK and plan.java:
         commands[JAVA] = list(plan.java)
         if strategy in SERVER_NAMES:
             commands[SERVER] = list(plan.java)
-    for client in plan.python:
-        if (client, strategy) != (AIOKAFKA, "cooperative-sticky"):  # it has none
-            commands[client] = [sys.executable, "-m", "benchmarks.speed.clients", client]
     return commands
 
 

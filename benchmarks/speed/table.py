@@ -1,30 +1,14 @@
-"""The measurements as text: a table a size, and how the time grows with it."""
+"""The measurements as text: a table for each size, and one of all sizes as ``docs/benchmarks.md`` has it."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 
-from benchmarks.speed.measure import AIOKAFKA, JAVA, KAFKA_PYTHON, OURS, SERVER, TOO_SLOW, Cell
+from benchmarks.speed.measure import JAVA, OURS, SERVER, TOO_SLOW, Cell
 
 HEADS = (
-    "strategy, phase",
-    "loadwise",
-    "bare",
-    "Java",
-    "ratio",
-    "Java server",
-    "ratio",
-    "kafka-python",
-    "ratio",
-    "aiokafka",
-    "ratio",
-    "wire",
-    "Java wire",
-    "ratio",
-    "memory",
-    "Java memory",
+    *("strategy, phase", "loadwise", "bare", "Java", "ratio", "Java server", "ratio"),
+    *("wire", "Java wire", "ratio", "memory", "Java memory"),
 )
 
 LEGEND = (
@@ -43,41 +27,32 @@ LEGEND = (
 def row(cells: Sequence[Cell]) -> list[str]:
     """One case as the columns of `HEADS`."""
     by_runner = {cell.runner: cell for cell in cells}
-    ours = by_runner[OURS]
+    ours, java, server = by_runner[OURS], by_runner.get(JAVA), by_runner.get(SERVER)
     columns = [f"{ours.strategy}, {ours.phase}", _ms(ours, "names"), _ms(ours, "bare")]
-    for runner in (JAVA, SERVER, KAFKA_PYTHON, AIOKAFKA):
-        other = by_runner.get(runner)
+    for other in (java, server):
         columns += [_ms(other, "names"), _ratio(ours, other, "names")]
-    java = by_runner.get(JAVA)
     columns += [_ms(ours, "wire"), _ms(java, "wire"), _ratio(ours, java, "wire")]
     return [*columns, _megabytes(ours), _megabytes(java)]
 
 
-def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Lines of a table that reads well as it is."""
-    lines = [heads, *rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    lines.insert(1, ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])])
-    for first, *others in lines:
-        cells = [first.ljust(widths[0]), *(text.rjust(width) for text, width in zip(others, widths[1:], strict=True))]
-        yield f"| {' | '.join(cells)} |"
+def all_sizes(cases: Iterable[Sequence[Cell]]) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows of our time and its ratios to Java's, in every size."""
+    heads, rows = ["strategy, phase"], dict[str, list[str]]()
+    for case in cases:
+        by_runner = {cell.runner: cell for cell in case}
+        ours, java = by_runner[OURS], by_runner.get(JAVA)
+        if f"{ours.size.name}, ms" not in heads:
+            heads += [f"{ours.size.name}, ms", "ratio", "wire"]
+        cells = [_ms(ours, "names"), _ratio(ours, java, "names"), _ratio(ours, java, "wire")]
+        rows.setdefault(f"{ours.strategy}, {ours.phase}", []).extend(cells)
+    return heads, [[name, *cells] for name, cells in rows.items()]
 
 
-def growth(cells: Iterable[Cell]) -> Iterator[list[str]]:
-    """Rows of strategy and phase, the time at every size, and the exponents e between them: time ~ partitions^e."""
-    series: dict[tuple[str, str], list[Cell]] = {}
-    for cell in cells:
-        if cell.runner == OURS:
-            series.setdefault((cell.strategy, cell.phase), []).append(cell)
-    for (strategy, phase), points in series.items():
-        yield [f"{strategy}, {phase}", *(_ms(point, "names") for point in points), *_exponents(points)]
-
-
-def _exponents(points: Sequence[Cell]) -> Iterator[str]:
-    for measure in ("names", "bare"):
-        for small, large in pairwise(points if measure in points[0].seconds else []):
-            grown = math.log(large.seconds[measure] / small.seconds[measure])
-            yield f"{grown / math.log(large.size.partitions / small.size.partitions):.2f}"
+def gave_up(cells: Iterable[Cell]) -> Iterator[str]:
+    """A line for each assignor that has no times, with the reason."""
+    yield from sorted(
+        {f"{cell.runner}, {cell.strategy}, {cell.phase}: {cell.gave_up}" for cell in cells if cell.gave_up}
+    )
 
 
 def _ms(cell: Cell | None, measure: str) -> str:
