@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 from uuid import UUID
 
 from loadwise.coordinator.calls import Answer
@@ -79,16 +79,13 @@ class ShareGroups(Feature):
 
     def replay(self, group_id: str, records: Iterable[ShareRecord], topics: TopicView, now_ms: int) -> ShareGroup:
         """Return a group from its records."""
-        from loadwise.coordinator.share.group import ShareGroup
+        from loadwise.coordinator.share.group import ShareGroup  # noqa: PLC0415
 
         return ShareGroup.replay(group_id, records, topics, now_ms, self.limits(group_id))
 
     def configure(self, group: Group) -> None:
         """Give a group its current limits."""
-        from loadwise.coordinator.share.group import ShareGroup
-
-        assert isinstance(group, ShareGroup)
-        group.limits = self.limits(group.group_id)
+        cast("ShareGroup", group).limits = self.limits(group.group_id)
 
     def refused(self, error: ErrorCode, message: str | None) -> ShareHeartbeatReply:
         """Return the reply to a refused heartbeat."""

@@ -64,14 +64,14 @@ class Shares:
 
     def group(self, group_id: str) -> ShareGroup | None:
         """Return the share group of this id; None if it does not exist or is of another kind."""
-        from loadwise.coordinator.share.group import ShareGroup
+        from loadwise.coordinator.share.group import ShareGroup  # noqa: PLC0415
 
         group = self._groups.get(group_id)
         return group if isinstance(group, ShareGroup) else None
 
     def make_group(self, group_id: str, now_ms: int) -> ShareGroup:
         """Create a group without members; the id must be unused."""
-        from loadwise.coordinator.share.group import ShareGroup
+        from loadwise.coordinator.share.group import ShareGroup  # noqa: PLC0415
 
         group = ShareGroup.replay(group_id, (), self._topics, now_ms, self._limits(group_id))
         self._groups.add(group)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from loadwise.coordinator.configs.resources import ConfigResourceType
 from loadwise.coordinator.feature import Feature
@@ -59,7 +59,7 @@ class StreamsGroups(Feature):
 
     def group(self, group_id: str) -> StreamsGroup | None:
         """Return the streams group of this id; None if it does not exist or is of another kind."""
-        from loadwise.coordinator.streams.group import StreamsGroup
+        from loadwise.coordinator.streams.group import StreamsGroup  # noqa: PLC0415
 
         group = self._cluster.groups.get(group_id)
         return group if isinstance(group, StreamsGroup) else None
@@ -71,16 +71,13 @@ class StreamsGroups(Feature):
 
     def replay(self, group_id: str, records: Iterable[StreamsRecord], topics: TopicView, now_ms: int) -> StreamsGroup:
         """Return a group from its records."""
-        from loadwise.coordinator.streams.group import StreamsGroup
+        from loadwise.coordinator.streams.group import StreamsGroup  # noqa: PLC0415
 
         return StreamsGroup.replay(group_id, records, topics, now_ms, self.limits(group_id))
 
     def configure(self, group: Group) -> None:
         """Give a group its current limits."""
-        from loadwise.coordinator.streams.group import StreamsGroup
-
-        assert isinstance(group, StreamsGroup)
-        group.limits = self.limits(group.group_id)
+        cast("StreamsGroup", group).limits = self.limits(group.group_id)
 
     def refused(self, error: ErrorCode, message: str | None) -> StreamsHeartbeatReply:
         """Return the reply to a refused heartbeat."""
