@@ -40,7 +40,9 @@ from loadwise.coordinator.errors import (
 from loadwise.installation import is_installed, pip_install
 
 if not is_installed("crc32c"):  # asked here, so that one place names what is missing
-    raise MissingLibraryError(f"the coordinator needs libraries that are not installed: {pip_install('coordinator')}")
+    raise MissingLibraryError(
+        f"the coordinator needs libraries that are not installed; get them with: {pip_install('coordinator')}"
+    )
 
 from loadwise.coordinator.asynchronous import Coordinator
 from loadwise.coordinator.coordinator_options import HttpOptions

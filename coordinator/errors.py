@@ -3,7 +3,7 @@
 ::
 
     CoordinatorError              base class
-    ├── MissingLibraryError       kafka-python is not installed (names the extra)
+    ├── MissingLibraryError       a library is not installed (names the extra)
     ├── NotLoopbackError          other machines can reach the address, and it was not allowed
     ├── BadTopicError             a topic cannot be created
     ├── BadFaultError             a fault is not valid

@@ -66,7 +66,7 @@ def _packed(records: bytes, codec: int, level: int | None) -> bytes:
     if codec == CODECS["uncompressed"]:
         return records
     if cramjam is None:
-        raise MissingCodecError("to compress a batch of records: pip install cramjam")
+        raise MissingCodecError("compressed records need cramjam, of the extra coordinator: pip install cramjam")
     given = {} if level is None else {"level": level}
     if codec == CODECS["gzip"]:
         return bytes(cramjam.gzip.compress(records, **given))

@@ -50,7 +50,9 @@ def unpacked(data: bytes | memoryview, compression: int, most_bytes: int | None 
     if compression == _Codec.NONE:
         return data
     if cramjam is None:
-        raise MissingCodecError("to read a compressed batch of records: pip install cramjam")
+        raise MissingCodecError(
+            "compressed records need cramjam, of the extras coordinator and spark: pip install cramjam"
+        )
     if compression not in _Codec.__members__.values():
         raise MalformedBytesError(f"records are compressed with codec {compression}, which there is not")
     if len(data) * _USUAL_RATIO < most_bytes:

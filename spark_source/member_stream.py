@@ -142,8 +142,8 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         if self._members is None:
             if find_spec("kafka") is None:
                 raise MissingDependencyError(
-                    "assignment.mode=member needs kafka-python where the driver runs, which is not installed there:"
-                    f" {pip_install('kafka-python')}"
+                    "assignment.mode=member needs kafka-python where the driver runs, which is not installed there; get"
+                    f" it with: {pip_install('kafka-python')}"
                 )
             from loadwise.spark_source.cluster.group_members import GroupMembers  # noqa: PLC0415 - needs kafka-python
 

@@ -64,7 +64,9 @@ NAMES_START = _number(_installed) >= (4, 2)
 def needs_pyspark() -> MissingDependencyError:
     """Return the error for a PySpark without Python data sources, or without PySpark."""
     found = f"and {_installed} is installed" if _installed else "which is not installed"
-    return MissingDependencyError(f"loadwise.spark_source needs PySpark 4.0 or later, {found}: {pip_install('spark')}")
+    return MissingDependencyError(
+        f"loadwise.spark_source needs PySpark 4.0 or later, {found}; get it with: {pip_install('spark')}"
+    )
 
 
 def refuse_what_needs_later(options: Mapping[str, str], *, streaming: bool) -> None:

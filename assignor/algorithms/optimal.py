@@ -62,7 +62,7 @@ def _flows(group: GroupSnapshot, alike: list[Ints]) -> list[Ints]:
         import networkx as nx  # noqa: PLC0415 (an optional package, and half a second: only who asks for it pays)
     except ImportError as error:
         raise MissingClientError(
-            f"the assignor 'optimal' needs networkx; install it with: {pip_install('optimal')}"
+            f"the assignor 'optimal' needs networkx; get it with: {pip_install('optimal')}"
         ) from error
     members = range(len(group.members))
     rack_price = group.size + 1  # above the cost of all moves together

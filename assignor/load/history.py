@@ -187,7 +187,9 @@ def _table(path: str | Path, columns: list[str], *, may_miss: list[str]) -> Any:
         import pyarrow as pa  # noqa: PLC0415 - optional: groups are balanced without it
         import pyarrow.parquet as pq  # noqa: PLC0415 - see above
     except ImportError as error:
-        raise BadGroupError(f"reading {path} needs pyarrow, which is not installed: {pip_install('spark')}") from error
+        raise BadGroupError(
+            f"reading {path} needs pyarrow, which is not installed; get it with: {pip_install('spark')}"
+        ) from error
     try:
         written = pq.ParquetDataset(path)
         table = written.read(columns=[name for name in (*columns, *may_miss) if name in written.schema.names])

@@ -25,7 +25,7 @@ class Certificates:
             import trustme  # noqa: PLC0415  (slow to import, and seldom needed)
         except ImportError as missing:
             raise MissingLibraryError(
-                f"certificates need trustme, which is not installed: {pip_install('tls')}"
+                f"certificates need trustme, which is not installed; get it with: {pip_install('tls')}"
             ) from missing
         self._folder = folder
         self._authority = trustme.CA()

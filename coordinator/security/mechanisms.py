@@ -155,6 +155,6 @@ def _scramp() -> Any:
         import scramp  # noqa: PLC0415
     except ImportError as missing:
         raise MissingLibraryError(
-            f"SCRAM needs scramp, which is not installed: {pip_install('coordinator')}"
+            f"SCRAM needs scramp, which is not installed; get it with: {pip_install('coordinator')}"
         ) from missing
     return scramp

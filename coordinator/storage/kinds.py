@@ -63,7 +63,8 @@ class Codec:
             from cattrs.preconf.json import make_converter  # noqa: PLC0415
         except ImportError as missing:
             raise MissingLibraryError(
-                f"a data directory is written by cattrs, which is not installed: {pip_install('coordinator')}"
+                "a data directory is written by cattrs, which is not installed; get it with:"
+                f" {pip_install('coordinator')}"
             ) from missing
         self._converter = make_converter()
         self._converter.register_unstructure_hook(UUID, str)

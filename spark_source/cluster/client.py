@@ -19,7 +19,7 @@ try:
     import confluent_kafka
 except ImportError as error:
     raise MissingDependencyError(
-        f"reading Kafka from Spark needs confluent-kafka, which is not installed: {pip_install('spark')}"
+        f"reading Kafka from Spark needs confluent-kafka, which is not installed; get it with: {pip_install('spark')}"
     ) from error
 
 if TYPE_CHECKING:

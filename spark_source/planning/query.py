@@ -49,7 +49,7 @@ def check_installed() -> None:
     for module, name in LIBRARIES.items():
         if find_spec(module) is None:
             raise MissingDependencyError(
-                f"format('loadwise') needs {name}, which is not installed: {pip_install('spark')}"
+                f"format('loadwise') needs {name}, which is not installed; get it with: {pip_install('spark')}"
             )
 
 

@@ -95,7 +95,7 @@ class BatchBuilder:
             import pyarrow as pa  # noqa: PLC0415 - optional; Spark's own errors about it do not name our extra
         except ImportError as error:
             raise MissingDependencyError(
-                f"reading Kafka from Spark needs pyarrow, which is not installed: {pip_install('spark')}"
+                f"reading Kafka from Spark needs pyarrow, which is not installed; get it with: {pip_install('spark')}"
             ) from error
         self._pa = pa
         self._schema = _arrow_schema(schema)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
+from loadwise.installation import pip_install
 from loadwise.spark_source.errors import MissingDependencyError
 from loadwise.spark_source.options.query import SourceOptions
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder
@@ -44,8 +45,8 @@ def read_task(task: Task, options: SourceOptions, schema: StructType) -> Iterato
         except ImportError as error:
             library = str(error.name).partition(".")[0]
             raise MissingDependencyError(
-                f"reading Kafka from Spark needs {library}, which is not installed where this task runs: install it"
-                " there, or set reader=messages"
+                f"reading Kafka from Spark needs {library}, which is not installed where this task runs; get it"
+                f" there with: {pip_install('spark')}; or set reader=messages"
             ) from error
         read_ranges = batch_reader.read_ranges
     exclude_what_is_loaded()

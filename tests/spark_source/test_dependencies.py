@@ -28,7 +28,7 @@ NEEDED = f"{ERROR}loadwise.spark_source needs PySpark 4.0 or later"
 
 def test_without_pyspark():
     line = last_line("pyspark", "import pyspark_loadwise")
-    assert line == f"{NEEDED}, which is not installed: {pip_install('spark')}"
+    assert line == f"{NEEDED}, which is not installed; get it with: {pip_install('spark')}"
 
 
 def test_a_pyspark_without_python_data_sources_is_named_with_its_version():
@@ -36,7 +36,7 @@ def test_a_pyspark_without_python_data_sources_is_named_with_its_version():
     pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
     program = "import pyspark; pyspark.__version__ = '3.5.3'\nimport pyspark_loadwise"
     line = last_line("pyspark.sql.datasource", program)
-    assert line == f"{NEEDED}, and 3.5.3 is installed: {pip_install('spark')}"
+    assert line == f"{NEEDED}, and 3.5.3 is installed; get it with: {pip_install('spark')}"
 
 
 @pytest.mark.parametrize(("module", "library"), [("confluent_kafka", "confluent-kafka"), ("aiokafka", "aiokafka")])
@@ -45,7 +45,10 @@ def test_without_what_reading_takes(module, library):
     pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
     load = "import pyspark_loadwise as found\nfound.DefaultSource({'subscribe': 't'}).schema()"
     line = last_line(module, load)
-    assert line == f"{ERROR}format('loadwise') needs {library}, which is not installed: {pip_install('spark')}"
+    assert (
+        line
+        == f"{ERROR}format('loadwise') needs {library}, which is not installed; get it with: {pip_install('spark')}"
+    )
 
 
 def test_the_client_without_confluent_kafka():
@@ -67,8 +70,8 @@ def test_an_executor_without_what_the_planner_has(module):
         "read_task(Task('slot-0', (OffsetRange('t', 0, 0, 1),), 1.0), options, full_schema(include_headers=False))",
     )
     assert line == (
-        f"{ERROR}reading Kafka from Spark needs {module}, which is not installed where this task runs: install it"
-        " there, or set reader=messages"
+        f"{ERROR}reading Kafka from Spark needs {module}, which is not installed where this task runs; get it"
+        f" there with: {pip_install('spark')}; or set reader=messages"
     )
 
 

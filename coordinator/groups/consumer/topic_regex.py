@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from loadwise.coordinator.errors import BadRegexError
+from loadwise.installation import pip_install
 
 MAX_LENGTH = 4096
 """Maximum length of an expression; Kafka has no such limit."""
@@ -20,7 +21,8 @@ def matching(regex: str, names: Iterable[str]) -> frozenset[str]:
         import re2  # noqa: PLC0415  (only who subscribes with expressions needs it)
     except ImportError as missing:
         raise BadRegexError(
-            "subscribing with a regular expression needs google-re2: pip install google-re2 where the coordinator runs"
+            "subscribing with a regular expression needs google-re2 where the coordinator runs; get it with:"
+            f" {pip_install('coordinator')}"
         ) from missing
     if len(regex) > MAX_LENGTH:
         raise BadRegexError(f"the regular expression has {len(regex):,} characters; the limit is {MAX_LENGTH:,}")

