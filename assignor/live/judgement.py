@@ -68,7 +68,7 @@ def judge(
     loaded = replace(group, load=weight, capacity=capacities.per_s, capacity_known=known, load_unit=RECORDS_PER_S)
     possible = max(
         float(weight.sum()) / float(capacities.per_s.sum()),
-        float(weight.max(initial=0.0)) / float(capacities.per_s.max(initial=1.0)),
+        float(weight.max(initial=0.0)) / float(capacities.per_s.max()),
         settings.healthy,
     )
     worst = float((_sums(loaded, group.owner, weight) / capacities.per_s).max(initial=0.0))
