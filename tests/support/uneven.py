@@ -5,6 +5,9 @@ from __future__ import annotations
 from loadwise import Dispatcher
 
 PARTITIONS = 12
+LEASE_RECORDS = 30
+FEW = 3
+"""At most so many of these go to a slow broker; broker 2 gets 10 by turns or by equal scores."""
 
 
 def leader_of(partition: int) -> int:
