@@ -27,8 +27,7 @@ from benchmarks.spark.environment import (
     shortfall,
     spark_jars,
 )
-from benchmarks.spark.page import render
-from benchmarks.spark.results import Measured, Scenario, goals, goals_markdown, markdown
+from benchmarks.spark.results import Measured, Scenario, all_columns_table, goals, goals_table, table
 
 KINDS = ["uniform", "skewed"]
 GOALS = ["count", "all columns"]
@@ -40,7 +39,7 @@ WARM_UP = 3
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the chosen measurements, print tables, and write the page."""
+    """Run the chosen measurements, and print tables."""
     chosen = _arguments(arguments)
     if chosen.connector:
         python = fitting_python()
@@ -55,17 +54,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with _kafka(chosen, delay_ms) as brokers:
             for scenario, readers in measured(chosen, brokers, jars, delay_ms):
                 results[scenario] = readers
-                print(f"\n{markdown(scenario, readers)}", flush=True)
-    found = goals(results)
-    print(f"\n{goals_markdown(found)}\n")
-    about = (
+                print(f"\n{table(scenario, readers)}", flush=True)
+    print(f"\n{goals_table(goals(results))}\n\n{all_columns_table(results)}\n")
+    print(
         f"{chosen.records:,} records of 100 bytes in 12 partitions, {chosen.far_records:,} where Kafka is far away,"
         f" medians of {chosen.rounds} rounds, {os.cpu_count()} CPUs,"
         f" load average {load:.1f} before and {os.getloadavg()[0]:.1f} after"
     )
-    print(about)
-    chosen.out.write_text(render(results, found, about), encoding="utf-8")
-    print(f"The page: {chosen.out.resolve()}; Spark's log: {chosen.log.resolve()}")
+    print(f"Spark's log: {chosen.log.resolve()}")
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -89,7 +85,6 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="added to each round trip to Kafka; micro-batches run only without a delay",
     )
     parser.add_argument("--no-connector", dest="connector", action="store_false", help="leave Spark's own source out")
-    parser.add_argument("--out", type=Path, default=Path("benchmark-spark.html"), help="the page; default: %(default)s")
     parser.add_argument(
         "--log", type=Path, default=Path("benchmark-spark.log"), help="Spark's log; default: %(default)s"
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from benchmarks.markdown import markdown
 from benchmarks.spark.readers import MIN_PARTITIONS, OURS, READY, THEIRS, by_hand
 
 NEAR, FAR = 0.75, 0.4
@@ -81,24 +82,40 @@ def medians(rows: Sequence[Measured]) -> Measured:
     )
 
 
-def markdown(scenario: Scenario, readers: Mapping[str, Measured]) -> str:
-    """A table with a line a reader; the last column is its wall time by that of our defaults."""
+def table(scenario: Scenario, readers: Mapping[str, Measured]) -> str:
+    """A line for each reader; the last column is its wall time by that of our defaults."""
     unit = "ms" if scenario.micro else "s"
-    lines = [
-        f"| {scenario} | wall {unit} | CPU {unit} | longest/mean task | memory MB | wall ÷ {OURS} |",
-        "|---|---:|---:|---:|---:|---:|",
+    heads = [str(scenario), f"wall {unit}", f"CPU {unit}", "longest/mean task", "memory MB", f"wall ÷ {OURS}"]
+    rows = [
+        [
+            name,
+            amount(row.wall_s, scenario),
+            amount(row.cpu_s, scenario),
+            "" if row.longest_over_mean is None else f"{row.longest_over_mean:.2f}",
+            "" if row.memory_mb is None else f"{row.memory_mb:.0f}",
+            f"{row.wall_s / readers[OURS].wall_s:.2f}",
+        ]
+        for name, row in readers.items()
     ]
-    for name, row in readers.items():
-        tasks = "" if row.longest_over_mean is None else f"{row.longest_over_mean:.2f}"
-        memory = "" if row.memory_mb is None else f"{row.memory_mb:.0f}"
-        ratio = f"{row.wall_s / readers[OURS].wall_s:.2f}"
-        wall, cpu = amount(row.wall_s, scenario), amount(row.cpu_s, scenario)
-        lines.append(f"| {name} | {wall} | {cpu} | {tasks} | {memory} | {ratio} |")
-    return "\n".join(lines)
+    return markdown(heads, rows)
+
+
+def all_columns_table(results: Results) -> str:
+    """Wall and CPU seconds of batches with all columns, as ``docs/benchmarks.md`` has them; empty without any."""
+    names = (OURS, READY, THEIRS, f"{THEIRS}, tuned")
+    rows = []
+    for scenario, readers in results.items():
+        kind, _, work = scenario.name.partition(", ")
+        if work == "all columns" and not scenario.delay_ms:
+            cells = [
+                f"{readers[name].wall_s:.2f} / {readers[name].cpu_s:.2f}" if name in readers else "" for name in names
+            ]
+            rows.append([f"{scenario.slots} slots, {kind}", *cells])
+    return markdown(["", *names], rows) if rows else ""
 
 
 def amount(seconds: float, scenario: Scenario) -> str:
-    """A time as in the scenario's tables and pictures, without its unit."""
+    """A time as in the scenario's table, without its unit."""
     return f"{1000 * seconds:.0f}" if scenario.micro else f"{seconds:.2f}"
 
 
@@ -124,8 +141,7 @@ def _goals(scenario: Scenario, readers: Mapping[str, Measured]) -> Iterator[Goal
         yield Goal(f"{scenario}: MB that a task takes", ours.memory_mb, 150)
 
 
-def goals_markdown(found: Sequence[Goal]) -> str:
-    """A table with a line a goal."""
-    lines = ["| goal | measured | at most | |", "|---|---:|---:|---|"]
-    lines += [f"| {goal.text} | {goal.value:.2f} | {goal.bound} | {goal.verdict} |" for goal in found]
-    return "\n".join(lines)
+def goals_table(found: Sequence[Goal]) -> str:
+    """A line for each goal."""
+    rows = [[goal.text, f"{goal.value:.2f}", goal.bound, goal.verdict] for goal in found]
+    return markdown(["goal", "measured", "at most", ""], rows)

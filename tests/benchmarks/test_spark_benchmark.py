@@ -1,4 +1,4 @@
-"""The Spark benchmark's own arithmetic, and its page; that it runs is shown in ``tests/spark_source``."""
+"""The Spark benchmark's own arithmetic, and its tables; that it runs is shown in ``tests/spark_source``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from topics import WAIT_S
 from benchmarks.spark.batches import PARTITIONS, in_turn, partition_of
 from benchmarks.spark.cpu import CpuMeter
 from benchmarks.spark.delay import delay_proxy
-from benchmarks.spark.page import render
 from benchmarks.spark.readers import batch_readers, by_hand, stream_readers
-from benchmarks.spark.results import Goal, Measured, Scenario, goals, goals_markdown, markdown, medians
+from benchmarks.spark.results import Goal, Measured, Scenario, all_columns_table, goals, goals_table, medians, table
 
 SKEWED = Scenario("skewed, count", 2)
 NEAR_EMPTY = Scenario("near-empty micro-batches, 1 a partition", 8, micro=True)
@@ -69,7 +68,8 @@ def test_goals_are_judged_by_what_was_measured() -> None:
     assert goals({SKEWED: {"loadwise": Measured(2, 4, 1.1)}}) == [
         Goal("skewed, count, 2 slots: longest/mean task", 1.1, 1.1)
     ]
-    assert "| skewed, count, 2 slots: wall by that of kafka | 0.40 | 0.45 | reached |" in goals_markdown(goals(RESULTS))
+    first = ["skewed, count, 2 slots: wall by that of kafka", "0.40", "0.45", "reached"]
+    assert _cells(goals_table(goals(RESULTS)))[2] == first
 
 
 def test_far_away_the_connector_is_to_be_beaten_by_more() -> None:
@@ -108,20 +108,24 @@ def test_what_passes_a_delaying_proxy_arrives_whole_and_not_before_its_time() ->
 
 
 def test_a_table_has_a_line_a_reader_in_the_scenarios_unit() -> None:
-    assert markdown(SKEWED, RESULTS[SKEWED]).splitlines()[2:4] == [
-        "| loadwise | 2.00 | 4.00 | 1.11 | 151 | 1.00 |",
-        "| kafka | 5.00 | 2.50 | 2.30 |  | 2.50 |",
+    assert _cells(table(SKEWED, RESULTS[SKEWED]))[2:4] == [
+        ["loadwise", "2.00", "4.00", "1.11", "151", "1.00"],
+        ["kafka", "5.00", "2.50", "2.30", "", "2.50"],
     ]
-    assert markdown(NEAR_EMPTY, RESULTS[NEAR_EMPTY]).splitlines()[-1] == "| kafka, tuned | 250 | 100 |  |  | 1.25 |"
+    assert _cells(table(NEAR_EMPTY, RESULTS[NEAR_EMPTY]))[-1] == ["kafka, tuned", "250", "100", "", "", "1.25"]
 
 
-def test_the_page_shows_every_scenario_and_loads_nothing() -> None:
-    html = render(RESULTS, goals(RESULTS), "12 partitions & so on")
-    assert html.count('role="img"') == 2
-    assert html.count("<rect") == 2 * (5 + 4), "wall and CPU of each reader"
-    assert "12 partitions &amp; so on" in html
-    assert "src=" not in html
-    assert "http" not in html
+def test_the_table_of_the_docs_has_batches_with_all_columns_beside_a_near_kafka() -> None:
+    measured = {"loadwise": Measured(0.42, 0.66), "kafka": Measured(3.95, 1.06)}
+    wanted, far = Scenario("uniform, all columns", 2), Scenario("uniform, all columns", 2, delay_ms=20)
+    heads, _, *rows = _cells(all_columns_table({**RESULTS, wanted: measured, far: measured}))
+    assert heads == ["", "loadwise", "ready", "kafka", "kafka, tuned"]
+    assert rows == [["2 slots, uniform", "0.42 / 0.66", "", "3.95 / 1.06", ""]]
+    assert all_columns_table(RESULTS) == ""
+
+
+def _cells(lines: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines.splitlines()]
 
 
 @pytest.mark.parametrize("readers", [partial(batch_readers, 2, 24), partial(stream_readers, 2)])
