@@ -1,4 +1,4 @@
-"""``python -m benchmarks.quality``: how even assignments are and how much they move, as a table and a page.
+"""``python -m benchmarks.quality``: how even assignments are and how much they move, as tables and a page.
 
 Everything is drawn from seeds, so the numbers are the same on every machine; only the time that it takes is not.
 """
@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from math import isnan
 from pathlib import Path
 
 from kafka.partitioner.default import murmur2
-from rich.console import Console
-from rich.progress import track
-from rich.table import Table
 
 import loadwise
-from benchmarks.quality.page import Results, render
-from benchmarks.quality.play import Score, Summary, play
+from benchmarks.markdown import markdown
+from benchmarks.quality.page import render, tables
+from benchmarks.quality.play import play
 from benchmarks.quality.rivals import BrooklinLike, Greedy, LagBased
 from benchmarks.quality.scenes import scenes, stream
 from loadwise.assignor.algorithms import algorithm
@@ -52,9 +49,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     if chosen.seeds < 1:
         parser.error(f"--seeds is {chosen.seeds}; at least one is needed")
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=130)  # a log has room for the whole table
     drawn = [scenes(seed) for seed in range(chosen.seeds)]
     first = list(drawn[0])
     variants = {scene.name: [draw[index] for draw in drawn] for index, scene in enumerate(first)}
@@ -67,16 +61,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
             first.append(stream(_departures(), PARTITIONS))
             variants["flights"] = [first[-1]]
         except MissingPartError as missing:
-            console.print(f"Without the scene 'flights': {missing}", style="yellow")
+            print(f"Without the scene 'flights': {missing}")
     first = [scene for scene in first if scene.name in wanted]
-    results: dict[str, dict[str, list[list[Score]]]] = {}
-    for scene in track(first, "Playing scenes", console=console, transient=True):
-        results[scene.name] = {who.name: [play(each, who) for each in variants[scene.name]] for who in assignors()}
-    console.print(_table("Ratio to the lower bound, mean (worst)", results, _ratio))
-    console.print(_table("Load moved a round", results, _moved))
+    results = {
+        scene.name: {who.name: [play(each, who) for each in variants[scene.name]] for who in assignors()}
+        for scene in first
+    }
+    for title, heads, rows in tables(first, results):
+        print(f"{title}:\n\n{markdown(heads, rows)}\n")
     footer = f"loadwise {loadwise.__version__}; seeds 0 to {chosen.seeds - 1}; {' '.join(sys.argv[1:]) or 'defaults'}."
     chosen.out.write_text(render(first, results, footer), encoding="utf-8")
-    console.print(f"The page: {chosen.out.resolve()}")
+    print(f"The page: {chosen.out.resolve()}")
 
 
 def _departures() -> Iterator[tuple[int, int]]:
@@ -84,26 +79,6 @@ def _departures() -> Iterator[tuple[int, int]]:
     partition = cache(lambda key: (murmur2(key) & 0x7FFFFFFF) % PARTITIONS)
     for record in flights():
         yield (record.timestamp_ms - NEW_YEAR_MS) // WEEK_MS, partition(record.key)
-
-
-def _table(title: str, results: Results, cell: Callable[[Summary], str]) -> Table:
-    table = Table(title=title)
-    table.add_column("scene", no_wrap=True)
-    for who in next(iter(results.values())):
-        table.add_column(who, justify="right")
-    for scene, by_assignor in results.items():
-        cells = [cell(Summary.of(runs)) for runs in by_assignor.values()]
-        if any(cells):
-            table.add_row(scene, *cells)
-    return table
-
-
-def _ratio(summary: Summary) -> str:
-    return f"{summary.ratio_mean:.3f} ({summary.ratio_worst:.2f})"
-
-
-def _moved(summary: Summary) -> str:
-    return "" if isnan(summary.moved_mean) else f"{summary.moved_mean:.2%}"
 
 
 if __name__ == "__main__":

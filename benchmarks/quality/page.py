@@ -1,14 +1,14 @@
-"""The results as one self-contained page: tables, and a picture of every scene."""
+"""The results as tables, and as one self-contained page with those tables and pictures of the long scenes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import accumulate
 
-from benchmarks.quality import charts
 from benchmarks.quality.play import Score, Summary
 from benchmarks.quality.scenes import Scene
+from loadwise.demo.chart import Axes, Line, axes, panel
 from loadwise.report.page import definitions, document, table
 
 MEANINGS = [
@@ -39,87 +39,81 @@ RIVALS = [
     ("weighted", "loadwise's own, with its default parameters: within 5 % of the bound, and little moved"),
 ]
 
+STYLE = """
+.lines { display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 8px 0 12px; font-size: 13px; color: var(--soft); }
+.lines svg { display: inline-block; width: 26px; height: 10px; margin-right: 6px; vertical-align: middle; }
+:root { --weighted: #2563c9; --greedy: #c2620a; --brooklin-like: #0e8a6d; --lag-based: #9333c9; --stock: #8a94a3; }
+@media (prefers-color-scheme: dark) { :root { --weighted: #6ea3f7; --greedy: #f0a04b; --brooklin-like: #45c7a5;
+  --lag-based: #c58cf0; --stock: #8b95a5; } }
+svg .line { fill: none; stroke: var(--stock); stroke-width: 1.6; }
+svg .weighted { stroke: var(--weighted); stroke-width: 2.6; } svg .greedy { stroke: var(--greedy); }
+svg .brooklin-like { stroke: var(--brooklin-like); } svg .lag-based { stroke: var(--lag-based); }
+svg .range { stroke-dasharray: 2 3; } svg .roundrobin { stroke-dasharray: 6 3; }
+"""
+
 Results = Mapping[str, Mapping[str, Sequence[Sequence[Score]]]]
 """Scene to assignor to its runs, a run a seed, a score a round."""
 
 
-def render(scenes: Sequence[Scene], results: Results, footer: str) -> str:
-    """The page as HTML text."""
-    assignors = list(next(iter(results.values())))
-    summaries = {
-        name: {who: Summary.of(runs) for who, runs in by_assignor.items()} for name, by_assignor in results.items()
-    }
+def tables(scenes: Sequence[Scene], results: Results) -> Iterator[tuple[str, list[str], list[list[str]]]]:
+    """Title, heads and rows of each table, a row a scene that it concerns."""
+
+    def rows(chosen: Sequence[Scene], cell: Callable[[Summary], str]) -> list[list[str]]:
+        return [[scene.name, *(cell(Summary.of(runs)) for runs in results[scene.name].values())] for scene in chosen]
+
+    heads = ["scene", *next(iter(results.values()))]
     lasting = [scene for scene in scenes if len(scene.rounds) > 1]
     racked = [scene for scene in scenes if scene.racks is not None]
-    long = [scene for scene in scenes if len(scene.rounds) > 3]
-    by_round = [figure for scene in long for figure in _by_round(scene, results[scene.name])]
+    for title, found in (
+        ("Ratio to the lower bound, mean (worst)", rows(scenes, _ratio)),
+        ("Load moved a round", rows(lasting, lambda summary: f"{summary.moved_mean:.2%}")),
+        ("Load read from another rack", rows(racked, lambda summary: f"{summary.crossed_mean:.2%}")),
+    ):
+        if found:
+            yield title, heads, found
+
+
+def render(scenes: Sequence[Scene], results: Results, footer: str) -> str:
+    """The page as HTML text."""
     parts = [
         "<h1>How good are the assignments?</h1>",
         '<p class="lead">Every assignor plays every scene by itself: what it gave out in one round, members own in'
         " the next. A good one is even and moves little; each alone is easy.</p>",
-        *_table("Ratio to the lower bound: mean (worst)", scenes, assignors, lambda s, who: _ratio(summaries[s][who])),
-        *_table("Load moved a round", lasting, assignors, lambda s, who: f"{summaries[s][who].moved_mean:.2%}"),
-        *_table(
-            "Load read from another rack", racked, assignors, lambda s, who: f"{summaries[s][who].crossed_mean:.2%}"
-        ),
-        *_panels("How even", [_figure(scene, _evenness(scene.name, summaries[scene.name])) for scene in scenes]),
-        *_panels(
-            "How much is moved", [_figure(scene, _movement(scene.name, summaries[scene.name])) for scene in lasting]
-        ),
-        *_panels("Round by round", by_round, charts.legend(assignors)),
+    ]
+    for title, heads, rows in tables(scenes, results):
+        lines = ("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in rows)
+        parts += [f"<h2>{escape(title)}</h2>", table(heads, lines)]
+    long = [scene for scene in scenes if len(scene.rounds) > 3]
+    if long:
+        figures = [figure for scene in long for figure in _by_round(scene, results[scene.name])]
+        parts += ["<h2>Round by round</h2>", _legend(results[long[0].name]), '<div class="panels">', *figures, "</div>"]
+    parts += [
         "<h2>What the numbers mean</h2>",
         definitions(MEANINGS),
         "<h2>Who is compared</h2>",
         definitions(RIVALS),
         f"<footer>{escape(footer)}</footer>",
     ]
-    return document("loadwise: quality of assignments", parts, style=charts.STYLE)
-
-
-def _table(
-    title: str, scenes: Sequence[Scene], assignors: Sequence[str], cell: Callable[[str, str], str]
-) -> Iterator[str]:
-    if scenes:
-        yield f"<h2>{escape(title)}</h2>"
-        rows = [(scene.name, "".join(f"<td>{cell(scene.name, who)}</td>" for who in assignors)) for scene in scenes]
-        yield table(["scene", *assignors], [f"<tr><td>{escape(name)}</td>{cells}</tr>" for name, cells in rows])
-
-
-def _panels(title: str, figures: Sequence[str], legend: str = "") -> Iterator[str]:
-    if figures:
-        yield f'<h2>{escape(title)}</h2>{legend}<div class="panels">'
-        yield from figures
-        yield "</div>"
-
-
-def _evenness(title: str, summaries: Mapping[str, Summary]) -> str:
-    return charts.evenness(title, {who: (each.ratio_mean, each.ratio_worst) for who, each in summaries.items()})
-
-
-def _movement(title: str, summaries: Mapping[str, Summary]) -> str:
-    return charts.movement(title, {who: each.moved_mean for who, each in summaries.items()})
+    return document("loadwise: quality of assignments", parts, style=STYLE)
 
 
 def _ratio(summary: Summary) -> str:
-    return f"{summary.ratio_mean:.3f} <small>({summary.ratio_worst:.2f})</small>"
+    return f"{summary.ratio_mean:.3f} ({summary.ratio_worst:.2f})"
 
 
-def _figure(scene: Scene, picture: str) -> str:
-    return (
-        f"<figure><figcaption><b>{escape(scene.name)}</b><span>{escape(scene.about)}</span></figcaption>"
-        f"\n{picture}</figure>"
-    )
+def _by_round(scene: Scene, runs: Mapping[str, Sequence[Sequence[Score]]]) -> Iterator[str]:
+    """The first seed's run: how far each is above the bound, and what it has moved so far."""
+    over = {who: [100 * (score.ratio - 1) for score in run[0]] for who, run in runs.items()}
+    moved = {who: list(accumulate(100 * score.moved for score in run[0])) for who, run in runs.items()}
+    for up, lines in (("highest load above the bound, %", over), ("load moved so far, % of all load", moved)):
+        ends = axes(len(scene.rounds) - 1, max(map(max, lines.values())))
+        ours_on_top = sorted(lines, key=lambda who: who == "weighted")
+        drawn = [Line(who, who, list(enumerate(lines[who]))) for who in ours_on_top]
+        picture = panel(scene.name, up, Axes(ends.x_max, ends.y_max, scene.round_name, up), drawn, ())
+        caption = f"<figcaption><b>{escape(scene.name)}</b><span>{escape(scene.about)}</span></figcaption>"
+        yield f"<figure>{caption}\n{picture}</figure>"
 
 
-def _by_round(scene: Scene, runs: Mapping[str, Sequence[Sequence[Score]]]) -> list[str]:
-    """The first seed's run, round by round."""
-    ratios = {who: [score.ratio for score in run[0]] for who, run in runs.items()}
-    moved = {who: list(accumulate(score.moved for score in run[0])) for who, run in runs.items()}
-    return [
-        _figure(
-            scene, charts.over_time(scene.name, scene.round_name, "highest load over the bound", ratios, least=1.0)
-        ),
-        _figure(
-            scene, charts.over_time(scene.name, scene.round_name, "load moved so far, in parts of all load", moved)
-        ),
-    ]
+def _legend(names: Iterable[str]) -> str:
+    stroke = '<svg viewBox="0 0 26 10" aria-hidden="true"><polyline class="line {0}" points="0,5 26,5"/></svg>{0}'
+    return f'<div class="lines">{"".join(f"<span>{stroke.format(escape(name))}</span>" for name in names)}</div>'

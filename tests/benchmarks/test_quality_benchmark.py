@@ -70,12 +70,19 @@ def test_one_command_ends_with_a_table_and_a_page(tmp_path: Path) -> None:
     page = tmp_path / "quality.html"
     command = [sys.executable, "-m", "benchmarks.quality", "--seeds", "1", "--out", str(page)]
     done = subprocess.run(
-        [*command, "--scene", "zipf", "--scene", "leave"], cwd=ROOT, capture_output=True, text=True, check=False
+        [*command, "--scene", "zipf", "--scene", "racks", "--scene", "drift"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "zipf" in done.stdout
-    assert "lag-based" in done.stdout
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines()]
+    assert [row[0] for row in rows if len(row) == 8 and "%" in row[1]] == ["drift", "racks"], "moved; from another rack"
     html = page.read_text(encoding="utf-8")
-    assert html.count('role="img"') == 3, "two scenes' evenness, one's movement"
+    assert html.count('role="img"') == 2, "drift's evenness and movement, round by round"
+    assert html.count('<polyline class="line weighted"') == 3, "in both pictures, and in the legend"
+    for row in rows[4:7]:
+        assert all(f">{cell}</td>" in html for cell in row)
     assert "src=" not in html
     assert "http" not in html
