@@ -1,7 +1,8 @@
 """A load driver over real sockets: many members on one thread, each a connection and a script of requests.
 
-It is made to take less of a processor than what it measures: requests that repeat are bytes that were made before, and
-of their answers only the error code is looked at.
+Classic members send what franz-go's send: JoinGroup v9 without a member id, again with the id from the answer,
+SyncGroup v5, and heartbeats; they join again when an answer says that the group rebalances. The driver is made to take
+less of a processor than what it measures: it puts its messages together itself, and looks at little of most answers.
 """
 
 from __future__ import annotations
@@ -16,14 +17,6 @@ from typing import Any, Self, TypeAlias
 from uuid import uuid4
 
 from kafka.protocol.api_message import ApiMessage
-from kafka.protocol.consumer import (
-    HeartbeatRequest,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-    SyncGroupRequest,
-    SyncGroupResponse,
-)
 
 from loadwise.protocol.consumer import Assignment, Subscription
 from loadwise.running_group.kafka_python_messages import FromSchema
@@ -40,9 +33,9 @@ _LOOK_AFTER_S = 1.0
 """They do so this often in any case: others may ask on and on, and be answered that they have to wait."""
 REBALANCE_IN_PROGRESS = 27
 MEMBER_ID_REQUIRED = 79
-_ERROR = struct.Struct(">h")
-_ERROR_AT = 9
-"""Where a Heartbeat v4 answer has its error: after the correlation id, tagged fields and the throttle time."""
+NOT_STABLE = -1
+_ANSWER_HEAD = 9
+"""The bytes of an answer before its error: the correlation id, tagged fields and the throttle time."""
 
 
 class ConsumerGroupHeartbeatRequest(ApiMessage, metaclass=FromSchema):  # type: ignore[misc]  # kafka-python is untyped
@@ -63,7 +56,7 @@ class Member:
     def __init__(self, address: tuple[str, int], group_id: str, tls: ssl.SSLContext | None = None) -> None:
         self.group_id = group_id
         self.member_id = ""
-        self.generation = -1
+        self.generation = NOT_STABLE
         self.assigned: list[Any] | None = None
         """What a member of KIP-848 was given last; None before it has joined."""
         self.socket = socket.create_connection(address)
@@ -77,66 +70,58 @@ class Member:
     # ---- scripts ----
 
     def join(self) -> Script:
-        """Join as real clients do, with an id first, and get an assignment; the leader gives each one partition."""
-        protocol = JoinGroupRequest.JoinGroupRequestProtocol(
-            name="range", metadata=Subscription(topics=[TOPIC]).encode()
-        )
+        """Join, and get an assignment; the leader gives each member one partition."""
+        self.generation = NOT_STABLE
+        timeouts = struct.pack(">ii", 60_000, 60_000)
+        metadata = _compact(Subscription(topics=[TOPIC]).encode())
+        protocols = _compact(b"consumer") + b"\2" + _compact(b"range") + metadata + b"\0"
         while True:
-            answer = yield _frame(
-                JoinGroupRequest(
-                    version=7, group_id=self.group_id, session_timeout_ms=60_000, rebalance_timeout_ms=60_000,
-                    member_id=self.member_id, group_instance_id=None, protocol_type="consumer", protocols=[protocol],
-                )
-            )  # fmt: skip
-            joined = JoinGroupResponse.decode(answer, version=7, header=True)
-            self.member_id = joined.member_id or self.member_id
-            if joined.error_code in (MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS):
+            answer = _Reader((yield _frame(11, 9, self._group, timeouts, self._name, protocols, b"\0")))
+            error, generation = answer.error, answer.unpack(">i")
+            answer.skip(3)  # protocol type and name, and the leader
+            answer.at += 1
+            self.member_id = answer.text().decode() or self.member_id
+            if error in (MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS):
                 continue
-            check(joined.error_code, "JoinGroup")
-            self.generation = joined.generation_id
-            row = SyncGroupRequest.SyncGroupRequestAssignment
-            assignments = [
-                row(member_id=each.member_id, assignment=Assignment(partitions={TOPIC: [number]}).encode())
-                for number, each in enumerate(joined.members)
-            ]
-            answer = yield _frame(
-                SyncGroupRequest(
-                    version=5, group_id=self.group_id, generation_id=self.generation, member_id=self.member_id,
-                    group_instance_id=None, protocol_type="consumer", protocol_name="range", assignments=assignments,
+            check(error, "JoinGroup")
+            rows = []
+            for number in range(answer.length()):
+                rows.append(
+                    _compact(answer.text()) + _compact(Assignment(partitions={TOPIC: [number]}).encode()) + b"\0"
                 )
-            )  # fmt: skip
-            synced = SyncGroupResponse.decode(answer, version=5, header=True)
-            if synced.error_code != REBALANCE_IN_PROGRESS:
-                check(synced.error_code, "SyncGroup")
+                answer.skip(2)  # group instance id and metadata
+                answer.at += 1
+            names = _compact(b"consumer") + _compact(b"range")
+            number_of_rows = _varint(len(rows) + 1)
+            place = struct.pack(">i", generation) + self._name
+            answer = _Reader((yield _frame(14, 5, self._group, place, names, number_of_rows, *rows)))
+            if answer.error != REBALANCE_IN_PROGRESS:
+                check(answer.error, "SyncGroup")
+                self.generation = generation
                 return
 
     def beat(self, until_s: float, latencies: list[float]) -> Script:
         """Send heartbeats one after the other until a time, and note how long each answer took."""
-        frame = self.heartbeat()
+        frame = self._heartbeat()
         clock = time.perf_counter
         while (sent := clock()) < until_s:
             answer = yield frame
             latencies.append(clock() - sent)
-            if answer[_ERROR_AT : _ERROR_AT + 2] != b"\0\0":
-                raise DriverError(f"a heartbeat got error {_ERROR.unpack_from(answer, _ERROR_AT)[0]}")
+            if answer[_ANSWER_HEAD : _ANSWER_HEAD + 2] != b"\0\0":
+                check(_Reader(answer).error, "Heartbeat")
 
     def follow(self) -> Script:
-        """Send one heartbeat, and join again if it tells of a rebalance, as the thread of a real client does."""
-        (error,) = _ERROR.unpack_from((yield self.heartbeat()), _ERROR_AT)
+        """Send a heartbeat, and join again if the group rebalances."""
+        error = _Reader((yield self._heartbeat())).error
         if error == REBALANCE_IN_PROGRESS:
             yield from self.join()
         else:
             check(error, "Heartbeat")
 
-    def rejoin(self) -> Script:
-        """Send heartbeats until one tells of a rebalance, then join again."""
-        frame = self.heartbeat()
-        while True:
-            (error,) = _ERROR.unpack_from((yield frame), _ERROR_AT)
-            if error == REBALANCE_IN_PROGRESS:
-                break
-            check(error, "Heartbeat")
-        yield from self.join()
+    def leave(self) -> Script:
+        """Leave the group."""
+        answer = yield _frame(13, 5, self._group, b"\2", self._name, b"\0\0")
+        check(_Reader(answer).error, "LeaveGroup")
 
     def join_consumer_group(self, members: int) -> Script:
         """Join by KIP-848 and do what each answer tells, until this member has its share of the topic's partitions.
@@ -149,14 +134,14 @@ class Member:
         while True:
             assigned = self.assigned
             owned = [topic(topic_id=each.topic_id, partitions=each.partitions) for each in assigned or ()]
-            answer = yield _frame(
-                ConsumerGroupHeartbeatRequest(
-                    version=1, group_id=self.group_id, member_id=self.member_id, member_epoch=max(self.generation, 0),
-                    instance_id=None, rack_id=None, rebalance_timeout_ms=60_000, server_assignor=None,
-                    subscribed_topic_names=[TOPIC] if assigned is None else None, subscribed_topic_regex=None,
-                    topic_partitions=owned,
-                )
+            request = ConsumerGroupHeartbeatRequest(
+                version=1, group_id=self.group_id, member_id=self.member_id, member_epoch=max(self.generation, 0),
+                instance_id=None, rack_id=None, rebalance_timeout_ms=60_000, server_assignor=None,
+                subscribed_topic_names=[TOPIC] if assigned is None else None, subscribed_topic_regex=None,
+                topic_partitions=owned,
             )  # fmt: skip
+            request.with_header(1, "benchmark")
+            answer = yield bytes(request.encode(header=True, framed=True))
             told = ConsumerGroupHeartbeatResponse.decode(answer, version=1, header=True)
             check(told.error_code, "ConsumerGroupHeartbeat")
             self.generation = told.member_epoch
@@ -167,20 +152,17 @@ class Member:
                 if PARTITIONS // members <= count <= -(-PARTITIONS // members):
                     return
 
-    def leave(self) -> Script:
-        """Leave the group."""
-        row = LeaveGroupRequest.MemberIdentity
-        members = [row(member_id=self.member_id, group_instance_id=None, reason=None)]
-        yield _frame(LeaveGroupRequest(version=5, group_id=self.group_id, members=members))
+    def _heartbeat(self) -> bytes:
+        return _frame(12, 4, self._group, struct.pack(">i", self.generation) + self._name)
 
-    def heartbeat(self) -> bytes:
-        """A heartbeat of this member as it goes over the wire."""
-        return _frame(
-            HeartbeatRequest(
-                version=4, group_id=self.group_id, generation_id=self.generation, member_id=self.member_id,
-                group_instance_id=None,
-            )
-        )  # fmt: skip
+    @property
+    def _group(self) -> bytes:
+        return _compact(self.group_id.encode())
+
+    @property
+    def _name(self) -> bytes:
+        """The member id, and no group instance id."""
+        return _compact(self.member_id.encode()) + b"\0"
 
 
 class Driver:
@@ -278,9 +260,54 @@ def take(member: Member) -> bool:
     return True
 
 
-def _frame(request: Any) -> bytes:
-    request.with_header(1, "benchmark")
-    return bytes(request.encode(header=True, framed=True))
+class _Reader:
+    """Reads an answer of a flexible version."""
+
+    def __init__(self, answer: bytes) -> None:
+        self._answer, self.at = answer, _ANSWER_HEAD
+        self.error = self.unpack(">h")
+
+    def unpack(self, layout: str) -> int:
+        (value,) = struct.unpack_from(layout, self._answer, self.at)
+        self.at += struct.calcsize(layout)
+        return int(value)
+
+    def length(self) -> int:
+        size = shift = 0
+        while True:
+            byte = self._answer[self.at]
+            self.at += 1
+            size |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return max(size - 1, 0)
+
+    def text(self) -> bytes:
+        size = self.length()
+        self.at += size
+        return self._answer[self.at - size : self.at]
+
+    def skip(self, texts: int) -> None:
+        for _ in range(texts):
+            self.text()
+
+
+def _varint(number: int) -> bytes:
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*found, number])
+
+
+def _compact(data: bytes) -> bytes:
+    return _varint(len(data) + 1) + data
+
+
+def _frame(key: int, version: int, *body: bytes) -> bytes:
+    head = struct.pack(">hhih", key, version, 1, 3) + b"kgo\0"
+    data = b"".join((head, *body, b"\0"))
+    return struct.pack(">i", len(data)) + data
 
 
 def check(error: int, api: str) -> None:
