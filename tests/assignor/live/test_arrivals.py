@@ -146,3 +146,90 @@ def test_rates_are_known_where_readings_come_rarely(step_ms):
     rng = np.random.default_rng(4)
     seen = rates_of(rng.poisson(20 * step_ms / 1000, (4, 50)), step_ms=step_ms)
     assert seen.mean() == pytest.approx(20, rel=0.05)
+
+
+def read(*readings):
+    """What is known after readings given as (seconds, the end of each partition)."""
+    rates = Rates(len(readings[0]) - 1)
+    for seconds, *ends in readings:
+        rates.update(np.array(ends, float), round(seconds * 1000))
+    return rates.known
+
+
+@pytest.mark.parametrize(
+    ("readings", "rate"),
+    [
+        # Fast enough for the newest readings that are 4 s apart:
+        ([(0, 0), (5, 1000), (9, 3000)], 500),
+        ([(0, 0), (5, 1000), (8.9, 3000)], 3000 / 8.9),
+        ([(0, 0), (5, 1000), (5.5, 1500)], 1500 / 5.5),
+        ([(0, 0), (0.5, 500)], 1000),
+        # ... or for those between which 300 records came, in the mean of the partitions that get some:
+        ([(0, 0), (5, 1000), (10, 1300)], 60),
+        ([(0, 0), (5, 1000), (10, 1299)], 129.9),
+        ([(0, 0, 0), (5, 1000, 50), (10, 1550, 50)], 110),
+        ([(0, 0, 0), (5, 1000, 50), (10, 1549, 51)], 154.9),
+        ([(0, 0, 0), (5, 1000, 50), (10, 1549, 101)], 109.8),
+        # A reading that lacks the partition:
+        ([(0, 0), (5, math.nan), (10, 1000), (15, math.nan)], 100),
+        ([(0, 0), (5, 1000), (10, math.nan), (15, 3000)], 200),
+        # An end that falls counts once it is confirmed:
+        ([(0, 0), (5, 1000), (10, 2000), (15, 2000)], 100),
+        ([(0, 5000), (5, 6000), (10, 0), (15, 7500)], 150),
+        ([(0, 5000), (5, 6000), (10, 0), (15, 0), (20, 0)], 0),
+        ([(0, 5000), (5, 6000), (10, 100), (15, 600), (20, 1100)], 100),
+        ([(0, 5000), (5, 6000), (10, 600), (15, 100), (20, 600), (25, 1100)], 100),  # the first of them was wrong too
+        ([(0, 1000), (5, 2000), (10, 9000), (15, 4000)], 200),
+        ([(0, 1000), (5, 2000), (10, 9000), (15, 2000)], 1000 / 15),
+        # A reading of the past or of the same time:
+        ([(0, 0), (5, 1000), (5, 2000), (4, 3000)], 200),
+    ],
+)
+def test_a_rate_is_the_mean_of_the_newest_readings_that_suffice(readings, rate):
+    assert read(*readings).rate[0] == pytest.approx(rate)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "rate"),
+    [(60, 10), (65, 600 / 60), (180, 10), (185, 10)],
+)
+def test_slow_rates_are_those_of_thirteen_readings(seconds, rate):
+    """Ten records/s for that long, after one reading that shows a hundred times as many."""
+    readings = [(-5, -5000), *((second, 10 * second) for second in range(0, seconds + 1, 5))]
+    assert read(*readings).rate[0] == pytest.approx(rate)
+
+
+@pytest.mark.parametrize(("pause_s", "rate"), [(175, 1000 / 180), (175.1, 0)])
+def test_readings_are_kept_for_three_minutes(pause_s, rate):
+    assert read((0, 0), (5, 1000), (5 + pause_s, 1000)).rate[0] == pytest.approx(rate)
+
+
+def test_rates_are_measured_from_the_second_reading_on():
+    assert [read(*[(5 * number, 0) for number in range(count)]).measured for count in (1, 2, 3)] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("rises", "confirmed"),
+    [
+        ([200], 200),  # by a factor of two
+        ([201], 100),
+        ([199, 900], 199),
+        ([900, 900], 900),
+        ([900, 100], 100),
+    ],
+)
+def test_a_rate_that_more_than_doubles_is_confirmed_by_the_next_reading(rises, confirmed):
+    ends = np.cumsum([0, 1000, *(10 * rate for rate in rises)])
+    readings = [(10 * number, end) for number, end in enumerate(ends)]
+    assert read(*readings).confirmed[0] == pytest.approx(confirmed)
+
+
+@pytest.mark.parametrize(("at_s", "counts"), [(9, False), (10, False), (11, True)])
+def test_ends_from_the_log_count_unless_they_are_older_than_the_last_reading(at_s, counts):
+    rates = Rates(1)
+    for seconds in (0, 10):
+        rates.update(np.array([0.0]), seconds * 1000)
+    rates.prior(np.array([5000.0]), at_s * 1000)
+    rates.update(np.array([6000.0]), 20_000)
+    assert rates.known.measured is not counts
+    assert rates.known.rate[0] == pytest.approx(1000 / 9 if counts else 600)

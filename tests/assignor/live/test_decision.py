@@ -79,7 +79,7 @@ def test_a_large_group_is_not_listed_in_full():
     decision = watch.assigned(Assignment(group, owner), {}, generation=1, now_ms=0, duration_ms=0, cause="cause")
     assert str(decision).startswith("Generation 1: cause; m00 0/s, m01 0/s, ")
     assert str(decision).endswith("m11 0/s, and 2 more")
-    assert not (decision.ask or decision.exhausted or decision.waiting or decision.soon)
+    assert (decision.ask, decision.exhausted, decision.waiting, decision.soon) == (False,) * 4
 
 
 def test_one_reading_of_a_shift_is_not_enough_for_a_rebalance_but_for_an_early_reading():

@@ -1,5 +1,7 @@
 """A group's watch is told events; a record of them makes the same decisions again."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -62,3 +64,39 @@ def test_of_a_group_that_is_too_large_nothing_is_kept():
     history = played(2, partitions=20_000)
     assert history == History(start=None) or not history.events
     assert list(replay(history)) == []
+
+
+class Watch:
+    """A watch over so many partitions that decides nothing, or makes decisions over so many."""
+
+    def __init__(self, size=0, decided=0):
+        group = SimpleNamespace(size=decided)
+        self.size, self.decision = size, SimpleNamespace(judgement=SimpleNamespace(group=group)) if decided else None
+
+    def handle(self, event):
+        return self.decision if isinstance(event, Read) else None
+
+
+@pytest.mark.parametrize(
+    ("readings", "watch", "read_bytes", "kept"),
+    [
+        (200, Watch(), 8, 200),
+        (201, Watch(), 8, 101),
+        (8, Watch(), 1_000_000, 8),  # four megabytes in each part
+        (9, Watch(), 1_000_000, 5),
+        (6, Watch(size=2000), 1_000_000, 6),  # one of them is that of the watch before it
+        (7, Watch(size=2000), 1_000_000, 4),
+        (8, Watch(decided=125_000), 0, 8),
+        (9, Watch(decided=125_000), 0, 5),
+        (1, Watch(size=7999), 0, 1),
+        (1, Watch(size=8000), 0, 0),
+    ],
+)
+def test_a_history_has_two_parts_of_a_hundred_readings_and_four_megabytes(readings, watch, read_bytes, kept):
+    recorder, positions = Recorder(watch), np.zeros(read_bytes // 8)
+    for number in range(readings):
+        recorder.handle(Asked(at_ms=number))
+        recorder.handle(Read(at_ms=number, partitions=[], positions=positions))
+    history = recorder.history()
+    assert [event.at_ms for event in history.events if isinstance(event, Read)] == [*range(readings)][readings - kept :]
+    assert (history.start is None) is (kept == 0)

@@ -4,6 +4,7 @@ import numpy as np
 
 from loadwise.assignor.live.index import PartitionIndex
 from loadwise.assignor.live.partitions import PartitionState
+from loadwise.assignor.model import GroupSnapshot, Member
 
 
 def index(*partitions):
@@ -26,6 +27,20 @@ def test_arrays_by_topic_have_gaps_where_a_partition_was_never_read():
     np.testing.assert_equal(by_topic["t"], [7.0, np.nan, 5.0])
     assert made.topic_sums(np.array([5.0, np.nan, 7.0])) == {"t": 12.0, "u": 0.0}
     assert made.of_topics({"u": 3.0}, 1.0).tolist() == [1.0, 3.0, 1.0]
+    made.add([("v", 0)])
+    assert made.of_topics({"u": 3.0, "v": 4.0}, 1.0).tolist() == [1.0, 3.0, 1.0, 4.0]
+    assert PartitionIndex().by_topic(np.empty(0)) == {}
+
+
+def test_arrays_have_the_values_of_their_rows():
+    made = index(("t", 2), ("u", 0))
+    np.testing.assert_equal(made.spread(np.array([1]), np.array([5.0])), [np.nan, 5.0])
+    np.testing.assert_equal(made.array({("u", 0): 5.0, ("v", 0): 6.0}), [np.nan, 5.0, 6.0])
+    assert len(made) == 3
+    group = GroupSnapshot.of([Member(id="a", topics=["t", "u"])], {"t": 3, "u": 1})
+    assert made.rows_of(group).tolist() == [-1, -1, 0, 1]
+    made.keep(np.array([1]))
+    assert made.rows([]).tolist() == []
 
 
 def test_what_is_forgotten_has_no_number_any_more():
@@ -42,4 +57,5 @@ def test_a_state_is_spread_and_picked_as_a_whole():
     arrays = [state.end, state.went_on, state.arrivals.rate, state.progress.position, state.backlog.waiting]
     assert all(np.isnan(array).all() and array.shape == (3,) for array in arrays)
     assert state.arrivals.ends.shape == (0, 3)
+    assert state.spread(5).backlog.lag.shape == (5,)
     assert state.pick(np.array([1, 0])).backlog.lag.shape == (2,)
