@@ -54,11 +54,9 @@ class ByMember(Mapping[str, dict[str, list[int]]]):
         return iter(self._members)
 
     def __len__(self) -> int:
-        """Return M, the number of members."""
         return len(self._members)
 
     def __repr__(self) -> str:
-        """Return the repr of the equal dictionary."""
         return repr(dict(self))
 
     @cached_property

@@ -137,8 +137,6 @@ class _Writer:
 
 
 class _Reader:
-    """Turns values of JSON into objects."""
-
     def __init__(self) -> None:
         self._made: list[Any] = []
 

@@ -385,7 +385,6 @@ class Leader:
 
 
 def _ignore(decision: Decision) -> None:
-    """Ignore a decision."""
     del decision
 
 

@@ -63,8 +63,6 @@ class Peer(NamedTuple):
 
 
 class _Unsent:
-    """Answers that are not written yet."""
-
     def __init__(self) -> None:
         self.answers: list[bytes | bytearray] = []
         self.answers_bytes = 0

@@ -184,7 +184,6 @@ class LargeRequests:
     async def _one_by_one(
         self, call: Call, slices: _Slices, joiner: Joiner, repeated: _Repeated, *, makes_too_many: bool
     ) -> Response | Joined:
-        """Handle one slice after the other."""
         response: Response = NoAnswer()
         for frame, path in slices:
             async with self._turn:
@@ -295,6 +294,5 @@ def _ends(response: Response) -> bool:
 
 
 def _records_bytes(response: Response) -> int:
-    """Return the bytes of records in a fetch response."""
     topics = getattr(response, "responses", ())
     return sum(len(each.records or b"") for topic in topics for each in topic.partitions)

@@ -346,7 +346,6 @@ class Server:
         self._send(unsafe)
 
     def _arm(self) -> None:
-        """Set the alarm for the next deadline."""
         if self._listeners.is_open:
             self._alarm.set(self._router.next_deadline_ms)
 

@@ -141,8 +141,6 @@ _NAMES: Mapping[str, Any] = {
 
 
 class _DecoderSource(Source):
-    """The source of one decoder."""
-
     def __init__(self, version: int, *, flexible: bool) -> None:
         super().__init__(version, _NAMES, flexible=flexible)
         self._run: list[tuple[str, int, str]] = []

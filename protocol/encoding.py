@@ -102,8 +102,6 @@ _NAMES: Mapping[str, Any] = {"varint": varint, "text": _text, "uuid": _uuid, "bi
 
 
 class _EncoderSource(Source):
-    """The source of one encoder."""
-
     def __init__(self, version: int, *, flexible: bool, rows: Field | None = None) -> None:
         super().__init__(version, _NAMES, flexible=flexible)
         self._rows = rows

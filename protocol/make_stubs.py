@@ -68,7 +68,6 @@ def _class(struct: StructSchema, path: str, made: dict[StructSchema, str], inden
 
 
 def _type(field: Field, inner: dict[StructSchema, str], made: dict[StructSchema, str]) -> str:
-    """Return the type of a field, or of its elements."""
     if field.struct is None:
         return _TYPES.get(field.kind, "int")
     return field.struct.name if inner[field.struct] == made[field.struct] else made[field.struct]

@@ -131,8 +131,6 @@ def _blocks(lines: Sequence[str], begins: Callable[[str], bool]) -> list[Sequenc
 
 
 class _Reader:
-    """Reads the fields of one message."""
-
     def __init__(self, shared: Mapping[str, Sequence[str]]) -> None:
         self._shared = shared
         """The lines of each struct that several fields have."""

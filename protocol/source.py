@@ -27,7 +27,6 @@ class Source(ABC):
         """Write the line of the fields of a fixed size that are still to come."""
 
     def _named(self, value: Any) -> str:
-        """Return the name by which the source knows a value."""
         name = f"n{next(self._numbers)}"
         self._names[name] = value
         return name

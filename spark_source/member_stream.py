@@ -138,7 +138,6 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
 
     @property
     def _joined(self) -> GroupMembers:
-        """The members; created on first use."""
         if self._members is None:
             if find_spec("kafka") is None:
                 raise MissingDependencyError(

@@ -210,7 +210,6 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def _kafka(self) -> Cluster:
-        """The cluster; connected on first use."""
         if self._cluster is None:
             from loadwise.spark_source.cluster.client import connect  # noqa: PLC0415 - see check_installed
             from loadwise.spark_source.cluster.offsets import Cluster  # noqa: PLC0415 - see check_installed

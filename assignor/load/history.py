@@ -87,7 +87,6 @@ class HistoryLoad:
     _load: TopicLoads = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Read the table."""
         known = {each.topic: np.array(each.load) / each.hours for each in history(self.path, by=self.by, hot=0)}
         object.__setattr__(self, "_load", known)
 

@@ -139,7 +139,6 @@ def refused(group_row: _RowClass[R], group_id: str, error: ErrorCode, message: s
 
 
 def _not_found(call: Call, cluster: Cluster, group_row: _RowClass[R], group_id: str, kind: str) -> R:
-    """Return the row of a missing group, or of one of another kind."""
     if not group_id:
         return refused(group_row, group_id, ErrorCode.INVALID_GROUP_ID, None)
     if not cluster.coordinates(call, group_id):

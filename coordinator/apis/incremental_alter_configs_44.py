@@ -21,8 +21,6 @@ _Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
 
 
 class _Operation(IntEnum):
-    """The operation on a config (``AlterConfigOp.OpType``)."""
-
     SET = 0
     DELETE = 1
     APPEND = 2

@@ -80,7 +80,6 @@ def handle(call: Call[ListOffsetsRequest], cluster: Cluster) -> ListOffsetsRespo
 def _looked_up(
     log: PartitionLog, timestamp: int, end_offset: int, budget: ReadingBudget
 ) -> tuple[TimestampedOffset, ErrorCode]:
-    """Return the offset, or the error of decompression."""
     is_first = budget == ReadingBudget()
     try:
         return _find(log, timestamp, end_offset, budget), ErrorCode.NONE

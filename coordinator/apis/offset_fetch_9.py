@@ -35,8 +35,6 @@ _Row = TypeVar("_Row")
 
 
 class _Offsets(NamedTuple):
-    """A group's offsets."""
-
     committed: Mapping[Partition, CommittedOffset]
     unstable: Container[Partition]
     """Partitions without a result, because an open transaction may change the offset."""

@@ -209,7 +209,6 @@ class _Connection(asyncio.Protocol):
             self._close()
 
     def _take_event(self) -> bool:
-        """Handle the next event; False without one."""
         match self._http.next_event():
             case h11.Request() as head:
                 self._head = head

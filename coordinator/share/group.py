@@ -223,7 +223,6 @@ class ShareGroup(HeartbeatGroup):
         self._assigned_at_ms = now_ms
 
     def _move(self, member: ShareMember) -> None:
-        """Give a member its part of the assignment."""
         target, current = self.hard_state.target, member.current
         if current.epoch == target.epoch:
             return

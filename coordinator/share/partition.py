@@ -361,7 +361,6 @@ class SharePartition:
         self._batches = [batch for batch in self._batches if batch.last >= start]
 
     def _overlapping(self, first: int, last: int) -> Iterator[InFlightBatch]:
-        """Return the batches in flight with records from ``first`` to ``last``."""
         index = max(bisect_right(self._batches, first, key=lambda batch: batch.first) - 1, 0)
         for batch in self._batches[index:]:
             if batch.first > last:
@@ -375,7 +374,6 @@ def _count(rows: Sequence[Acquired]) -> int:
 
 
 def _without(row: Acquired, gone: LogBatch) -> Iterator[Acquired]:
-    """Return acquired records without those of a batch."""
     if row.first < gone.first:
         yield row._replace(last=min(row.last, gone.first - 1))
     if row.last > gone.last:

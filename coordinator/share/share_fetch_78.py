@@ -39,8 +39,6 @@ _RECORD_LIMIT = 1
 
 @dataclass(slots=True)
 class _Answers:
-    """The results of each partition so far."""
-
     acknowledged: Mapping[TopicIdPartition, AcknowledgeRefusal | None]
     """The results of the acknowledgements."""
     fetched: dict[TopicIdPartition, Delivered | ErrorCode] = field(default_factory=dict)
@@ -183,7 +181,6 @@ def _log(cluster: Cluster, where: TopicIdPartition) -> object | None:
 def _response(
     call: Call[ShareFetchRequest], cluster: Cluster, answers: _Answers, session: ShareSession | None
 ) -> ShareFetchResponse:
-    """Return the rows of all partitions with results."""
     topics: dict[UUID, list[_Partition]] = {}
     moved = []
     for where in dict.fromkeys([*answers.fetched, *answers.acknowledged]):

@@ -76,8 +76,6 @@ def configure(topology: Topology, topics: TopicView) -> ConfiguredTopology:
 
 
 class _Configuration:
-    """One configuration of a topology."""
-
     def __init__(self, topology: Topology, topics: TopicView) -> None:
         self._subtopologies = topology.subtopologies
         self._topology = topology

@@ -70,8 +70,6 @@ class _Share:
 
 @dataclass(slots=True)
 class _Process:
-    """One process, with the tasks of its members."""
-
     counts: dict[str, int] = field(default_factory=dict)
     """Tasks of each member."""
     tasks: set[Task] = field(default_factory=set)
@@ -143,8 +141,6 @@ class _Queue:
 
 
 class _Assignment:
-    """One assignment in progress."""
-
     def __init__(self, members: Mapping[str, TaskClient], num_active: int, num_tasks: int) -> None:
         self._members = members
         self._active_share = _Share(num_active, len(members))

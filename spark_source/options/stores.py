@@ -54,7 +54,6 @@ def with_stores(config: ClientConfig) -> ClientConfig:
 
 
 def _certificates(store: Store) -> str:
-    """Return all certificates of a trust store as PEM."""
     if store.kind == "PEM":
         try:
             text = Path(store.location).read_text()

@@ -450,8 +450,6 @@ class PausingFetcher(Fetcher):
 
 @dataclass(slots=True, eq=False)
 class _SentCommit:
-    """A commit that is not answered yet."""
-
     node_id: Any
     sent: bool = False
 

@@ -763,7 +763,6 @@ class ClassicGroup:
             self.leader = next(iter(self.members), None)
 
     def _forget(self, member_id: str) -> None:
-        """Remove a member from the state."""
         self.sessions.set(member_id, None)
         match self._phase:
             case Preparing(newcomers=marked) | Completing(pending=marked) | Stable(pending=marked):

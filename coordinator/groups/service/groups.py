@@ -350,7 +350,6 @@ class Groups:
         return replies
 
     def _downgrade(self, group_id: str, effect: Downgrade, now_ms: int) -> list[Reply]:
-        """Convert a consumer group to a classic one."""
         classic, turned = migration.classic_group(self._store, group_id, effect, now_ms)
         self.history.add(group_id, turned, now_ms)
         return self._tell(classic, ForceRebalance(), now_ms) if effect.rebalance else []

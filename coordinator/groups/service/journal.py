@@ -56,7 +56,6 @@ class Journal:
         return self._groups.get(group_id, {}).get(key)
 
     def __iter__(self) -> Iterator[Record]:
-        """Return all records, group by group."""
         for records in self._groups.values():
             yield from records.values()
 

@@ -127,8 +127,6 @@ async def run_group(cluster: Cluster, plan: Plan, ends: Sequence[int], show: Cal
 
 
 class _Run:
-    """The steps of one run, in order."""
-
     def __init__(
         self,
         *,
