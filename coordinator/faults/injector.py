@@ -6,13 +6,12 @@ faults it changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from loadwise.coordinator.calls import Answer, Call, HangUp
-from loadwise.coordinator.faults.corruption import corrupt, has_records
+from loadwise.coordinator.calls import Answer, Call, HangUp, Response
 from loadwise.coordinator.faults.rules import Action, AnswerError, Corrupt, Delay, Disconnect, Drop, Faults
 from loadwise.coordinator.faults.subjects import subject_of
 from loadwise.coordinator.groups.deadlines import Deadlines
@@ -24,6 +23,7 @@ from loadwise.coordinator.logins import Login
 from loadwise.coordinator.refusals import refusal
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.coordinator.router import Router
+from loadwise.protocol.batches import HEADER_BYTES, read_header
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +119,10 @@ class FaultInjector:
     def _corrupt(self, answers: list[Answer]) -> None:
         for answer in answers:
             if (
-                has_records(answer.response)
+                _has_records(answer.response)
                 and self.faults.take(subject_of(answer.call, self._topic_name), has_records=True) is not None
             ):
-                corrupt(answer.response)
+                _corrupt(answer.response)
 
     def _spoil(self, call: Call, answer: Answer | None, action: Action, now_ms: int) -> list[Answer]:
         match action:
@@ -142,3 +142,32 @@ class FaultInjector:
     def _topic_name(self, topic_id: UUID) -> str | None:
         topic = self.router.cluster.topics.get_by_id(topic_id)
         return None if topic is None else topic.name
+
+
+def _has_records(response: Response) -> bool:
+    """Return whether it is a fetch response with records."""
+    return any(True for _ in _rows(response))
+
+
+def _corrupt(response: Response) -> None:
+    """Change the last byte of each record batch in the answer to a fetch, as a bad disk or wire would."""
+    for row in _rows(response):
+        row.records = _with_bad_checksums(row.records)
+
+
+def _rows(response: Response) -> Iterator[Any]:
+    for topic in getattr(response, "responses", None) or ():
+        for row in getattr(topic, "partitions", None) or ():
+            if getattr(row, "records", None):
+                yield row
+
+
+def _with_bad_checksums(records: bytes) -> bytes:
+    data, position = bytearray(records), 0
+    while (header := read_header(bytes(data[position : position + HEADER_BYTES]))) is not None:
+        end = position + header.size_bytes
+        if end > len(data):
+            break
+        data[end - 1] ^= 0xFF
+        position = end
+    return bytes(data)

@@ -13,7 +13,6 @@ from loadwise.coordinator.groups.topic_view import TopicView
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.refusal_shapes import Refused, Rows
 from loadwise.coordinator.streams import limits
-from loadwise.coordinator.streams.failed_topics import FailedTopics
 from loadwise.coordinator.streams.heartbeat import StreamsHeartbeat, StreamsHeartbeatReply
 from loadwise.coordinator.streams.limits import StreamsGroupLimits
 from loadwise.coordinator.streams.records import (
@@ -28,6 +27,30 @@ from loadwise.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:  # every start of the coordinator would import it
     from loadwise.coordinator.streams.group import StreamsGroup
+
+_MOST_FAILED = 1000
+"""Maximum number of failed topics; beyond it, the one that expires first is dropped."""
+
+
+class FailedTopics:
+    """Why groups' internal topics could not be created. Members get the reason, which expires.
+
+    Mirrors the ``ExpiringErrorCache`` of Kafka's brokers: until then, the topic is not tried again.
+    """
+
+    def __init__(self) -> None:
+        self._reasons: dict[str, tuple[int, str]] = {}
+
+    def add(self, name: str, reason: str, until_ms: int) -> None:
+        """Add the reason why a topic could not be created, until it expires."""
+        self._reasons[name] = (until_ms, reason)
+        if len(self._reasons) > _MOST_FAILED:
+            del self._reasons[min(self._reasons, key=lambda each: self._reasons[each][0])]
+
+    def of(self, names: Iterable[str], now_ms: int) -> dict[str, str]:
+        """Return the current reasons for these topics, by name."""
+        found = ((name, self._reasons.get(name)) for name in names)
+        return {name: reason[1] for name, reason in found if reason is not None and reason[0] > now_ms}
 
 
 class StreamsGroups(Feature):
