@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 
 class Clock:
-    """A millisecond clock that never goes back, based on ``source_ms``."""
+    """A millisecond clock that never goes back. ``source_s`` grows evenly; ``begun_s`` is added to it."""
 
-    def __init__(self, source_ms: Callable[[], int]) -> None:
-        self._source_ms = source_ms
+    def __init__(self, source_s: Callable[[], float], begun_s: float = 0.0) -> None:
+        self._source_s = source_s
+        self._begun_s = begun_s
         self._ahead_ms = 0
         self._stands_at_ms: int | None = None
 
@@ -21,6 +22,9 @@ class Clock:
     def now_ms(self) -> int:
         """Return the time."""
         return self._source_ms() + self._ahead_ms if self._stands_at_ms is None else self._stands_at_ms
+
+    def _source_ms(self) -> int:
+        return int((self._source_s() + self._begun_s) * 1000)
 
     def freeze(self) -> None:
         """Stop the clock, if it is not frozen yet."""

@@ -38,7 +38,8 @@ class Embedded:
     def __init__(self, options: CoordinatorOptions) -> None:
         self.options = options
         self.tls = None if options.security is None or options.security.tls is None else options.security.tls.context()
-        self.clock = Clock(_clock_ms())
+        # Since 1970, and it grows evenly even if the machine's clock is set.
+        self.clock = Clock(time.monotonic, time.time() - time.monotonic())
         factor = options.settings.default_replication_factor
         nodes = Brokers(options.brokers, options.racks, default_replication_factor=factor)
         groups = replace(options.settings.groups, initial_delay_ends_by_timer=True)
@@ -156,9 +157,3 @@ class Embedded:
     def _check_has_state(self) -> None:
         if self.options.data_dir is not None and self._directory is None:
             raise NotRunningError("the data directory is read when the coordinator starts: start it first")
-
-
-def _clock_ms() -> Callable[[], int]:
-    """Milliseconds since 1970 that grow evenly even if the machine's clock is set."""
-    ahead_s = time.time() - time.monotonic()
-    return lambda: int((time.monotonic() + ahead_s) * 1000)

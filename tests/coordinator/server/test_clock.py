@@ -27,7 +27,7 @@ from loadwise.coordinator.clock import Clock
 )
 def test_it_never_goes_back_and_moves_only_when_it_is_to(steps: list[object]) -> None:
     source = 1000
-    clock = Clock(lambda: source)
+    clock = Clock(lambda: (source + 0.5) / 1000)
     expected = 1000
     frozen = False
     for step in steps:
