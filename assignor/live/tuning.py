@@ -17,10 +17,6 @@ class ArrivalsTuning:
     """A rate is the mean over at least this time..."""
     enough: float = 300.0
     """... and until this many records have arrived in the mean partition: they vary by 6 % then."""
-    risen: float = 2.0
-    """A rate that has risen by this factor needs a second reading, because the end may be wrong..."""
-    rose: float = 1.25
-    """... unless the reading before shows it higher by this factor already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

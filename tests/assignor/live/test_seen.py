@@ -32,9 +32,8 @@ class World:
         self.end[:2] += self.rng.poisson(arriving * every_s / 2, 2)
         self.done[:2] += processing * worked_s / 2
         end = self.end + np.array([wrong, 0, 0, 0])
-        rate = np.full(4, arriving / 2)
         noted = {"a": round((self.noted_s + clock_s) * 1000)}
-        return self.seen.saw(noted, end=end, done=self.done, rate=rate, now_ms=round(self.read_s * 1000))
+        return self.seen.saw(noted, end=end, done=self.done, now_ms=round(self.read_s * 1000))
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=4, max_size=8), st.integers(0, 99))
