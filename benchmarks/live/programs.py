@@ -41,8 +41,8 @@ class Consumer(Protocol):
     def poll(self, most: int, timeout_s: float) -> Generator[float, None, Given]:
         """Ask for records."""
 
-    def commit(self, offsets: Mapping[int, int]) -> None:
-        """Commit by hand."""
+    def commit(self, offsets: Mapping[int, int], *, noted: bool = True) -> None:
+        """Commit by hand; ``noted``: by the client, which writes a note beside the offsets."""
 
 
 Program = Callable[[Consumer], Steps]
@@ -52,6 +52,13 @@ def in_line(member: Consumer) -> Steps:
     """Sleep for what a poll has given."""
     while True:
         given = yield from member.poll(100, _POLL_S)
+        yield _count(given) / member.speed
+
+
+def large_polls(member: Consumer) -> Steps:
+    """Sleep for what a poll has given: up to 500 records, mostly of one partition."""
+    while True:
+        given = yield from member.poll(_AT_ONCE, _POLL_S)
         yield _count(given) / member.speed
 
 
@@ -151,6 +158,29 @@ def by_hand(every_s: float) -> Program:
     return run
 
 
+def transactions(member: Consumer) -> Steps:
+    """Process what a poll has given, and commit it within a transaction, where no note can be."""
+    while True:
+        given = yield from member.poll(_AT_ONCE, _POLL_S)
+        generation = member.generation
+        yield _count(given) / member.speed
+        if given and generation == member.generation:
+            member.commit({partition: stop for partition, _, stop in given}, noted=False)
+
+
+def workers(member: Consumer) -> Steps:
+    """Give each partition a worker, as with ``asyncio.gather``; each commits for itself, the poll waits for all."""
+    while True:
+        given = yield from member.poll(_AT_ONCE, _POLL_S)
+        generation, before = member.generation, 0
+        shortest_first = sorted((stop - start, partition, stop) for partition, start, stop in given)
+        for number, (count, partition, stop) in enumerate(shortest_first):
+            yield (count - before) * (len(shortest_first) - number) / member.speed
+            before = count
+            if generation == member.generation:
+                member.commit({partition: stop})
+
+
 def one_slow(member: Consumer) -> Steps:
     """One record of a thousand takes a second; the others are so much faster that the mean is the same."""
     left = _RARE
@@ -205,9 +235,13 @@ PROGRAMS: Mapping[str, Program] = {
     "one slow in 1,000": one_slow,
     "pauses of 3 s": pausing,
     "executor": executor,
+    "large polls": large_polls,
+    "transactions": transactions,
+    "workers": workers,
+    "by hand, 60 s": by_hand(60.0),
     "alternating": alternating,
 }
-COMMITS_BY_HAND = {"pool", "by hand, 5 s", "executor"}
+COMMITS_BY_HAND = {"pool", "by hand, 5 s", "by hand, 60 s", "executor", "transactions", "workers"}
 """Programs whose clients do not commit by themselves."""
 
 

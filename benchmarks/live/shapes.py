@@ -49,6 +49,8 @@ class Config:
     session_s: float = 6.0
     notes: bool = True
     """Whether commits carry notes."""
+    lump: int = 1
+    """Records that arrive at once, since producers send them in batches."""
 
 
 QUICK = Config()
@@ -187,7 +189,8 @@ class Group:
     def _tick(self) -> None:
         """Records arrive; what comes in the next seconds is drawn at once."""
         if not self._coming:
-            drawn = self.rng.poisson(self.rates * _TICK_S, (_SAMPLE_TICKS, PARTITIONS)).cumsum(axis=0)
+            lump, shape = self.config.lump, (_SAMPLE_TICKS, PARTITIONS)
+            drawn = lump * self.rng.poisson(self.rates * _TICK_S / lump, shape).cumsum(axis=0)
             self._coming.extend((drawn + np.array(self.end, int)).tolist())
             waiting = (sum(self.end[number] - at for number, at in each.position.items()) for each in self.alive)
             self.outcome.lag.append((self.now_s, max(waiting)))
@@ -285,12 +288,12 @@ class Member:
         self._first += 1
         return given
 
-    def commit(self, offsets: Mapping[int, int]) -> None:
+    def commit(self, offsets: Mapping[int, int], *, noted: bool = True) -> None:
         """Commit, with a note beside the first offset."""
         offsets = {partition: offset for partition, offset in offsets.items() if partition in self.position}
         if self.stopped or not offsets:
             return
-        note = self.leader.note(self.name) if self.group.config.notes else ""
+        note = self.leader.note(self.name) if noted and self.group.config.notes else ""
         for partition, offset in offsets.items():
             self.group.committed[partition] = offset
             self.group.notes[partition], note = note, ""
@@ -384,6 +387,9 @@ def _row(work: tuple[str, str, Config, Sequence[int]]) -> _Row:
 
 CONFIGS: Mapping[str, Config] = {
     "quick": QUICK,
+    "quick, batches of 100": Config(lump=100),
+    "quick, batches of 1,000": Config(lump=1000),
+    "quick, batches of 10,000": Config(lump=10_000),
     "quick, no notes": Config(notes=False),
     "defaults": DEFAULTS,
     "defaults, no notes": Config(commit_s=5.0, heartbeat_s=3.0, session_s=45.0, notes=False),
@@ -393,11 +399,11 @@ CONFIGS: Mapping[str, Config] = {
 def lines(rows: Iterator[_Row]) -> Iterator[str]:
     """The table."""
     heads = f"{'first s':>8} {'worst':>6} {'calm s':>8} {'worst':>6} {'most':>7} {'unasked':>8}"
-    yield f"{'program':18} {'clients':18} {heads}"
+    yield f"{'program':18} {'clients':24} {heads}"
     for program, name, each, unasked in rows:
         first, back, most, early = zip(*each, strict=True)
         yield (
-            f"{program:18} {name:18} {median(first):8.1f} {max(first):6.1f} {median(back):8.1f} {max(back):6.1f}"
+            f"{program:18} {name:24} {median(first):8.1f} {max(first):6.1f} {median(back):8.1f} {max(back):6.1f}"
             f" {max(most):7,.0f} {unasked + sum(early):8}"
         )
 
