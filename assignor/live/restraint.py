@@ -38,13 +38,12 @@ class Restraint:
         self._exhausted_told = False
         self._due, self._read_ms = 0.0, math.nan
         """The cost of the present imbalance, in seconds of a member's work, and the time of its last update."""
-        self._rebalanced_ms, self._took_ms = -math.inf, 0
-        """The end of the last rebalance, whatever its cause, and its duration."""
+        self._took_ms = 0
+        """The duration of the last rebalance, whatever its cause."""
 
-    def rebalanced(self, now_ms: int, duration_ms: int) -> None:
+    def rebalanced(self, duration_ms: int) -> None:
         """Note the end of a rebalance, whatever its cause, and its duration."""
-        self._rebalanced_ms, self._took_ms = now_ms, duration_ms
-        self._due, self._read_ms = 0.0, math.nan
+        self._took_ms, self._due, self._read_ms = duration_ms, 0.0, math.nan
 
     def unjudged(self, now_ms: int) -> None:
         """Note a reading without utilisation: the cost of the imbalance starts from 0 here."""
@@ -74,8 +73,6 @@ class Restraint:
         if self._due < price:
             cost = f"the imbalance has cost {self._due:.1f} s of a member's work, a rebalance costs {price:.1f} s"
             return Refusal(cost, unsure=True)
-        if now_ms - max((self._rebalanced_ms, *self._asked_ms[-1:])) < tuning.least_interval_s * 1000:
-            return Refusal(f"the last rebalance was less than {tuning.least_interval_s:g} s ago")
         if self.exhausted(now_ms):
             told, self._exhausted_told = self._exhausted_told, True
             reason = f"the limit of {settings.most_per_hour} rebalances for the load in an hour is reached"

@@ -117,8 +117,6 @@ class RestraintTuning:
 
     patience_s: float = 2.0
     """Seconds of one member's work that an imbalance must cost first: most bursts end earlier."""
-    least_interval_s: float = 10.0
-    """Time from the end of one rebalance to a request for another, because deployments restart member by member."""
     longest_step_s: float = 15.0
     """A longer pause between readings counts as this, because the imbalance during it is unknown."""
     stopped_share: float = 0.2

@@ -111,7 +111,7 @@ class GroupWatch(GroupKnowledge):
         Returns the effect of the rebalance, by the loads that the assignment used.
         """
         watched = self._watch(target, stated, generation, now_ms, duration_ms)
-        self.restraint.rebalanced(now_ms, duration_ms)
+        self.restraint.rebalanced(duration_ms)
         capacities = self.estimates.of(watched.stated, now_ms)
         weight = np.zeros(target.group.size) if target.group.load is None else np.nan_to_num(target.group.load, nan=0.0)
         judged = compare(replace(target.group, load=weight), target.owner, capacities)

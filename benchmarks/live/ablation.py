@@ -74,7 +74,6 @@ MECHANISMS: Sequence[Mechanism] = (
     _of("who keeps up is used to a part", "silent_slowness", capacity__used=1.0),
     _of("a partition that stands tells nothing", "stuck_records", activity__still_s=_NEVER),
     _of("an imbalance must have cost something", "bursts", restraint__patience_s=0.0),
-    _of("ten seconds between rebalances", "churn", restraint__least_interval_s=0.0),
     _of("the next reading comes soon", "shapes", soon_s=_NEVER),
 )
 

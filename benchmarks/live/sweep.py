@@ -21,7 +21,6 @@ VALUES: Mapping[str, Sequence[float]] = {
     "least_gain": (0.02, 0.05, 0.1, 0.2, 0.3),
     "most_per_hour": (2, 4, 6, 12),
     "restraint.patience_s": (0.5, 1, 2, 5, 10),
-    "restraint.least_interval_s": (5, 10, 20, 60),
     "demand.drain_s": (5, 15, 30, 60, 120),
 }
 """What is tried of each setting of `LiveSettings`, and of `Tuning` by its stage; the others keep their defaults."""
