@@ -82,7 +82,6 @@ class Leader:
         cooperative: bool = False,
         slack_s: float = 6.0,
         max_poll_s: float = 300.0,
-        jitter: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
         tuning: Tuning | None = None,
     ) -> None:
@@ -107,7 +106,6 @@ class Leader:
                 algorithm,
                 cooperative=cooperative,
                 slack_s=slack_s,
-                jitter=jitter,
                 max_poll_s=max_poll_s,
                 tuning=tuning,
             )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import numbers
-import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -192,7 +191,6 @@ class Participant:
             cooperative=self.cooperative,
             slack_s=slack_s,
             max_poll_s=max_poll_s,
-            jitter=random.random(),
         )
         if on_decision is not None:
             self.leader.decided = on_decision

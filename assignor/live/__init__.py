@@ -1,6 +1,1 @@
-"""Decides from readings when a running group should move partitions: pure, with time as an argument.
-
-A reading passes the stages reading, arrivals, backlog, capacity, demand, judgement, restraint and decision, each a
-module of that name. `watch` joins them, for the leader of a group or for a coordinator. `work` measures the speed of
-each member, within that member.
-"""
+"""Decides from readings when a running group should move partitions: pure, with time as an argument."""

@@ -1,10 +1,4 @@
-"""Which members of a group make progress, and which stand still: a rebalance of a classic group waits for all members.
-
-A member whose program hangs, or works for minutes on the records of one poll, joins when it polls again. In an eager
-group no member reads until then. So it keeps its backlog until it makes progress, or until its client leaves the group
-because of max.poll.interval.ms. A member that polls but has paused its partitions looks the same, until it joins at
-once in a rebalance with another cause.
-"""
+"""Which members make progress, and which stand still: a rebalance of a classic group waits until each has polled."""
 
 from __future__ import annotations
 
@@ -18,17 +12,13 @@ _STILL = "a rebalance would wait for a member that processes nothing of its back
 
 
 class Activity:
-    """When each member last made progress.
-
-    ``slack_s`` is about the time between two commits of a member. ``max_poll_s`` is max.poll.interval.ms in seconds: a
-    member that is silent for longer and still in the group polls without visible progress, and joins at once.
-    """
+    """When each member last made progress; arguments as of `GroupWatch`."""
 
     def __init__(self, slack_s: float, max_poll_s: float, tuning: ActivityTuning) -> None:
         self._still_ms = round(1000 * max(tuning.still_s, tuning.still_commits * slack_s))
         self._commit_ms = round(1000 * slack_s)
         self._prompt_ms = round(1000 * tuning.still_s)
-        self._at_most_ms = max_poll_s * 1000
+        self._at_most_ms = max_poll_s * 1000  # a member that is silent for longer and still in the group polls
         self._last_ms: dict[str, int] = {}
         self._read_ms = self._watched_ms = 0
         self._joins: set[str] = set()

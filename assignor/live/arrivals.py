@@ -1,8 +1,4 @@
-"""Arrivals: the rate of each partition, from its end offsets in successive readings.
-
-The rate is the mean over the shortest run of readings in which enough records arrived in the mean partition. So a slow
-group averages noise over a minute, and a busy group detects a shift soon.
-"""
+"""Arrivals: the rate of each partition over the newest readings in which enough records arrived."""
 
 from __future__ import annotations
 
@@ -43,10 +39,7 @@ class Arrivals(Table):
 
 
 def prior(known: Arrivals, ends: Floats, at_ms: int) -> Arrivals:
-    """Take in the ends of partitions some time before the first reading, from the log's timestamps.
-
-    ``ends`` is float64[P], NaN if unknown. It replaces all earlier readings, and is ignored if there is a later one.
-    """
+    """Replace all readings by earlier ``ends`` from the log's timestamps, float64[P], unless there is a later one."""
     if known.times_ms and known.times_ms[-1] >= at_ms:
         return known
     there = ~np.isnan(ends)
@@ -55,11 +48,7 @@ def prior(known: Arrivals, ends: Floats, at_ms: int) -> Arrivals:
 
 
 def arrived(known: Arrivals, end: Floats, now_ms: int, tuning: ArrivalsTuning) -> Arrivals:
-    """Take in a reading; ``end`` is float64[P], the offset of each partition's next record, NaN if not read.
-
-    A reading older than the last one is ignored. An end that falls counts once the next reading confirms it: the topic
-    was recreated, and its earlier ends are dropped.
-    """
+    """Take in a reading later than the last; ``end`` is float64[P], NaN if not read."""
     if known.times_ms and now_ms <= known.times_ms[-1]:
         return known
     newest = len(known.times_ms) - 1
@@ -75,7 +64,7 @@ def arrived(known: Arrivals, end: Floats, now_ms: int, tuning: ArrivalsTuning) -
 
 
 def _believed(known: Arrivals, earlier: Floats, end: Floats) -> Arrivals:
-    """Remove the earlier ends that the newest reading contradicts, and its own ends that are not confirmed yet."""
+    """Remove wrong ends; one that falls counts once the next reading confirms it, because the topic was recreated."""
     fell = end < known.last
     last_was_wrong = fell & (end >= known.before)
     lower = fell & ~last_was_wrong

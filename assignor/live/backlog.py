@@ -43,10 +43,7 @@ class Backlog(Table):
 
 
 def progressed(known: Progress, reading: Reading) -> tuple[Progress, Floats]:
-    """Take in a reading; return the progress, and float64[P], the records processed since the previous reading.
-
-    A position that falls counts once the next reading confirms it.
-    """
+    """Return the progress, and float64[P], the records processed since the previous reading."""
     unread = np.isnan(reading.end)
     position = reading.end - reading.lag
     old, fell = known.position, position < known.position
@@ -69,22 +66,16 @@ def progressed(known: Progress, reading: Reading) -> tuple[Progress, Floats]:
 
 
 def waited(known: Backlog, reading: Reading, rate: Floats, slack_s: float) -> Backlog:
-    """Take in a reading; ``rate`` are the arrivals, and members commit about every ``slack_s`` seconds.
-
-    The smaller backlog of two readings counts, so that a single wrong reading moves no partition.
-    """
+    """Return the backlog; ``rate`` are the arrivals, and members commit about every ``slack_s`` seconds."""
     unread = np.isnan(reading.lag)
     newest = beyond_commits(reading.lag, rate, np.fmin(reading.age_s, slack_s))
     return Backlog(
         lag=np.where(unread, known.lag, reading.lag),
-        waiting=np.where(unread, known.waiting, np.fmin(newest, known.newest)),
+        waiting=np.where(unread, known.waiting, np.fmin(newest, known.newest)),  # a single reading may be wrong
         newest=np.where(unread, known.newest, newest),
     )
 
 
 def beyond_commits(lag: Floats, rate: Floats, slack_s: float | Floats) -> Floats:
-    """Return float64[P]: the lag beyond the arrivals of ``slack_s``, the time between two commits; 0 if unknown.
-
-    A member that keeps up has that much lag only because it does not commit each record at once.
-    """
+    """Return float64[P]: the lag beyond the arrivals of ``slack_s``, the time between two commits; 0 if unknown."""
     return np.nan_to_num(np.maximum(lag - np.nan_to_num(rate, nan=0.0) * slack_s, 0.0), nan=0.0)

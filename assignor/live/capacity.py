@@ -1,8 +1,4 @@
-"""Capacity: how much the members of a group can process, from the estimate of each.
-
-A member that may be as fast as the median of the group gets the median, so that identical machines get identical
-values. An unconfirmed estimate below the median returns to it with time, so that a once slow machine is tried again.
-"""
+"""Capacity: the estimate of each member, or the median if it may be as fast, so that identical machines stay equal."""
 
 from __future__ import annotations
 
@@ -23,8 +19,6 @@ class Known:
     """The estimate of one member's capacity."""
 
     per_s: float
-    trust: float
-    """Weight of the estimate, from 0 to 1; the rest is the median of the group."""
     at_ms: int
     proven: bool
     """Whether it is a capacity, not only a lower bound."""
@@ -33,9 +27,9 @@ class Known:
     """Bounds of an estimate from commits; both equal ``per_s`` if the member reported it."""
 
     @classmethod
-    def exactly(cls, per_s: float, trust: float, at_ms: int) -> Known:
+    def exactly(cls, per_s: float, at_ms: int) -> Known:
         """Return an estimate without bounds, from a measurement."""
-        return cls(per_s, trust, at_ms, proven=True, least_per_s=per_s, most_per_s=per_s)
+        return cls(per_s, at_ms, proven=True, least_per_s=per_s, most_per_s=per_s)
 
     def times(self, by: float) -> Known:
         """Return the estimate in a unit in which numbers are ``by`` times as large."""
@@ -53,10 +47,7 @@ class Capacities:
     proven: Bools
     """bool[M]: members whose own capacity was measured, not derived from other members."""
     reliable: Bools
-    """bool[M]: capacities that may leave a member without a partition: it was seen to process, and lately if slow.
-
-    A member that has stopped, or was slow long ago, gets a partition, which shows its present capacity.
-    """
+    """bool[M]: capacities that may leave a member without a partition: it was seen to process, and lately if slow."""
 
     @property
     def total_per_s(self) -> float | None:
@@ -67,11 +58,7 @@ class Capacities:
 def capacities(
     known: Sequence[Known | None], given: Floats, tuning: CapacityTuning, now_ms: int, *, falls_behind: bool
 ) -> Capacities:
-    """Return the capacities of members; ``given`` are the relative capacities that users set, 0 if not set.
-
-    A given capacity is not changed. The others are relative to the median of the estimates. ``falls_behind``: a member
-    has a backlog now.
-    """
+    """Return the capacities of members; ``given`` by users, relative, or 0; ``falls_behind``: one has a backlog."""
     proven = np.array([each is not None and each.proven for each in known], bool)
     unit = np.where(given > 0, given, 1.0)
     fields = [(0.0, 0.0, 0.0) if each is None else (each.per_s, each.least_per_s, each.most_per_s) for each in known]
@@ -100,8 +87,7 @@ def capacities(
 def _median(per_s: Floats, least: Floats, most: Floats, *, within: float) -> tuple[float, float]:
     """Return the capacity near the median that most members may have, and the largest one that as many may have.
 
-    ``least`` and ``most`` are the bounds of each estimate, float64[n] like ``per_s``. They are widened to at least a
-    factor of ``within``, because a member's own measurement has no bounds.
+    ``least`` and ``most``, float64[n], bound each estimate; they are at least a factor of ``within`` apart from it.
     """
     middle = float(np.median(per_s))
     least, most = np.minimum(least, per_s / within), np.maximum(most, per_s * within)
@@ -119,7 +105,7 @@ def _median(per_s: Floats, least: Floats, most: Floats, *, within: float) -> tup
 
 
 def _bounded(per_s: Floats) -> Floats:
-    """Return capacities within a group's limits: products of the numbers that members report may exceed them."""
+    """Return capacities within a group's limits, which products of reported numbers may exceed."""
     return np.clip(per_s, SMALLEST_CAPACITY, LARGEST)
 
 
@@ -128,8 +114,7 @@ def _ratio(known: Known, median: float, tuning: CapacityTuning, now_ms: int) -> 
     if known.least_per_s < median * nearly and median < known.most_per_s * nearly:
         return 1.0
     ratio = min(max(known.per_s / median, 1 / tuning.furthest), tuning.furthest)
-    trust = known.trust
-    if ratio < 1:
-        trust *= 0.5 ** ((now_ms - known.at_ms) / tuning.half_life_ms)
-    octaves = math.log2(ratio) * trust
+    octaves = math.log2(ratio)
+    if octaves < 0:
+        octaves *= 0.5 ** ((now_ms - known.at_ms) / tuning.half_life_ms)
     return 1.0 if abs(octaves) < tuning.twins else 2.0**octaves

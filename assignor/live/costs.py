@@ -1,10 +1,4 @@
-"""The costs of records: a record of one topic may keep a member busy for longer than a record of another.
-
-Rates, backlogs and capacities are then in records of cost 1. Users may state the costs. Otherwise they are learned from
-the time that members work on a record of each topic, which `loadwise.assignor.live.work` measures. A fast member needs
-less time for the records of all topics, so its times are compared only with its time for the busiest topic. The median
-over the members counts. A small difference is ignored, so that topics with equal costs get equal values.
-"""
+"""The cost of a topic's records: the median of the members' times, each relative to its time for the busiest topic."""
 
 from __future__ import annotations
 
@@ -43,12 +37,7 @@ class TopicCosts:
         self._told[member] = usable, now_ms
 
     def speed_of(self, member: str) -> tuple[float, int]:
-        """Return how many records of cost 1 a member processes in a busy second, and the time of its report.
-
-        The speed is computed from the reported times of each topic, weighted by the topics' arrivals. It is 0 if the
-        last report had no such times, or if no cost is known.
-        The member's plain record rate is less exact: it depends on the mix of topics, and varies from poll to poll.
-        """
+        """Return how many records of cost 1 a member processes in a busy second, 0 if unknown, and when it said so."""
         told, at_ms = self._told.get(member, ({}, 0))
         shares = {topic: self._rates.get(topic, 0.0) for topic in told if topic in self.of_topic}
         if not any(shares.values()):
@@ -58,10 +47,7 @@ class TopicCosts:
         return (paid / took_s if took_s > 0 else 0.0), at_ms
 
     def of_member(self, member: str, watched: Watched | None, rate: Floats) -> float:
-        """Return the mean cost of a record that a member reads; 0 if its record rate implies no speed. O(P).
-
-        ``rate`` is float64[P], the arrival rate of each partition.
-        """
+        """Return the mean cost of a record that a member reads; 0 if its record rate implies no speed. O(P)."""
         if not self.of_topic:
             return 1.0
         if watched is None or member not in watched.names:

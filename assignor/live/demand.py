@@ -1,8 +1,4 @@
-"""Demand: the records/s of a partition that its member must process to keep up and to work off the backlog.
-
-To work off a backlog within H seconds, a member must process ``rate + backlog / H`` of each of its partitions. These
-values add up over partitions. The demand of a member divided by its capacity is its **utilisation**.
-"""
+"""Demand: the records/s of a partition that its member must process to keep up and to work off the backlog."""
 
 from __future__ import annotations
 
@@ -24,11 +20,7 @@ def demand(
 ) -> Floats:
     """Return float64[P]: ``rate + backlog / H`` in records/s, NaN if the rate is unknown and there is no backlog.
 
-    H is `DemandTuning.drain_s`, or the longer time in which the whole group can work off its backlog. ``asking`` are
-    the rows of the group, ``capacity_per_s`` is the capacity of the group, None if unknown.
-
-    If no rate of any partition is known, the backlog alone is the demand, and a partition without one is idle: a rate
-    guessed from the backlog of others would outweigh the known values.
+    H is `DemandTuning.drain_s`, or the longer time in which the group, ``asking`` with this capacity, can do it.
     """
     backlog = np.nan_to_num(waiting, nan=0.0)
     horizon_s, in_all = tuning.drain_s, float(backlog[asking].sum())
@@ -36,6 +28,6 @@ def demand(
         spare = capacity_per_s - float(np.nansum(rate[asking]))
         # If the capacity is below the arrivals, share the rate alone.
         horizon_s = max(horizon_s, in_all / spare) if spare > 0 else math.inf
-    unknown = np.isnan(rate)
+    unknown = np.isnan(rate)  # if all are, the backlog alone counts: a guessed rate would outweigh it
     asked = np.nan_to_num(rate, nan=0.0) + backlog / horizon_s
     return asked if unknown.all() else np.where(unknown & (backlog == 0), math.nan, asked)

@@ -1,11 +1,4 @@
-"""Evidence of members' capacities, in records/s: their own measurements, and the progress of their commits.
-
-A member measures its own capacity while it is busy. A member with a backlog in all readings for a while shows its
-capacity: the records that it commits in that time, give or take one commit. The rate of a member without a backlog is
-a lower bound, which counts until its capacity is known.
-
-Commits come in steps, so a rate from commits has bounds. They become narrower with a longer time.
-"""
+"""Evidence of members' capacities, in records/s: their own measurements, and the progress of their commits."""
 
 from __future__ import annotations
 
@@ -40,10 +33,7 @@ _SAME = 1.25
 
 
 class CapacityEstimates:
-    """The evidence of all members, by group instance id, or else by member id.
-
-    ``slack_s`` is about the time between two commits of a member.
-    """
+    """The evidence of all members by name; ``slack_s`` is about the time between two commits."""
 
     def __init__(self, slack_s: float = 6.0, tuning: CapacityTuning | None = None) -> None:
         self._tuning, self._slack_ms = tuning or CapacityTuning(), slack_s * 1000
@@ -67,11 +57,7 @@ class CapacityEstimates:
                 self._off.pop(member, None)
 
     def rescale(self, factors: Mapping[str, float], since_ms: int) -> None:
-        """Change the unit of records from now on; each member's numbers are multiplied by its factor.
-
-        Readings in the old unit are dropped. An estimate from before ``since_ms`` is dropped too: it may come from
-        records of other topics, with another factor.
-        """
+        """Change the unit of records; estimates from before ``since_ms`` are dropped: they are of other topics."""
         known = ((member, self._of[member].known) for member in factors if member in self._of)
         recent = ((member, each) for member, each in known if each is not None and each.at_ms >= since_ms)
         self._of = {member: _Evidence(known=each.times(factors[member])) for member, each in recent}
@@ -82,10 +68,7 @@ class CapacityEstimates:
         self._lagging_since = np.full(len(self._members), math.nan)
 
     def measured(self, member: str, per_s: float, now_ms: int) -> None:
-        """Take in a member's own measurement, as far as the group's commits agree with it.
-
-        It is corrected by the rate that the member reached when it fell behind.
-        """
+        """Take in a member's own measurement, corrected by the rate that it reached when it fell behind."""
         if per_s <= 0:
             return
         per_s = self._corrected(member, min(per_s, LARGEST))
@@ -98,7 +81,7 @@ class CapacityEstimates:
         if exact_ms is not None and now_ms - exact_ms < tuning.recent_ms and now_ms - self._seen_ms < tuning.held_ms:
             self._of[member] = replace(before, told=told)
             return
-        self._of[member] = replace(before, told=told, known=Known.exactly(per_s, 1.0, now_ms))
+        self._of[member] = replace(before, told=told, known=Known.exactly(per_s, now_ms))
 
     def seen(self, member: str, pace: Pace, now_ms: int) -> None:
         """Take in the rate of a member that falls behind: this is its capacity, whatever it reports."""
@@ -111,7 +94,7 @@ class CapacityEstimates:
             elif pace.per_s > 0:
                 self._off[member] = said, pace.per_s
                 before = replace(before, told=(pace.per_s, at_ms))
-        known = Known(pace.per_s, 1.0, now_ms, True, pace.least_per_s, pace.most_per_s)
+        known = Known(pace.per_s, now_ms, True, pace.least_per_s, pace.most_per_s)
         self._of[member] = replace(before, exact_ms=now_ms, known=known)
 
     def outdid(self, member: str, per_s: float) -> None:
@@ -122,12 +105,8 @@ class CapacityEstimates:
             self._of[member] = replace(before, exact_ms=None, known=None)
 
     def _corrected(self, member: str, per_s: float) -> float:
-        """Return a reported capacity, corrected by the error of the member's report when it fell behind.
-
-        A member that never fell behind gets the other members' median correction if that is upward: most members run
-        the same program.
-        """
-        if member not in self._off:
+        """Return a reported capacity, corrected by the error of the member's report when it fell behind."""
+        if member not in self._off:  # most members run the same program
             return per_s * max(median([*(seen / said for said, seen in self._off.values())] or [1.0]), 1.0)
         said, seen = self._off[member]
         if not said / _SAME <= per_s <= said * _SAME:
@@ -136,13 +115,10 @@ class CapacityEstimates:
         return per_s * seen / said
 
     def recalled(self, member: str, per_s: float, now_ms: int, *, instead: bool = False) -> None:
-        """Take in a member's capacity from an earlier leader, unless there is an estimate.
-
-        ``instead``: replace the estimate, because that leader has led since it was made.
-        """
+        """Take in a member's capacity from another leader; ``instead`` of an estimate if that leader led since."""
         before = self._of.get(member, _NONE)
         if per_s > 0 and (instead or before.known is None):
-            self._of[member] = replace(before, known=Known.exactly(per_s, self._tuning.recalled, now_ms))
+            self._of[member] = replace(before, known=Known.exactly(per_s, now_ms))
 
     def known_of(self, members: Sequence[str]) -> dict[str, float]:
         """Return the learned capacity of each member, in records/s; 0 if only a lower bound is known."""
@@ -150,10 +126,7 @@ class CapacityEstimates:
         return {member: each.per_s if each is not None and each.proven else 0.0 for member, each in known}
 
     def update(self, processed: Floats, lagging: Bools, now_ms: int, *, since_ms: int | None = None) -> None:
-        """Take in a reading: the records that each member has processed since `watch`, and the members with a backlog.
-
-        A backlog has existed at least since ``since_ms``, by default since ``now_ms``.
-        """
+        """Take in the records that members have processed since `watch`, and who has a backlog since ``since_ms``."""
         if self._seen and now_ms <= self._seen[-1][0]:
             return
         self._seen.append((now_ms, processed))
@@ -182,9 +155,9 @@ class CapacityEstimates:
         most = records * 1000 / max(watched_ms - self._slack_ms, 1.0)
         known = before.known
         if saturated:
-            self._of[member] = replace(before, known=Known(per_s, 1.0, now_ms, True, least, most))
+            self._of[member] = replace(before, known=Known(per_s, now_ms, True, least, most))
         elif known is None or (not known.proven and per_s > known.per_s):
-            self._of[member] = replace(before, known=Known(per_s, 0.0, now_ms, False, least, math.inf))
+            self._of[member] = replace(before, known=Known(per_s, now_ms, False, least, math.inf))
 
     def of(self, stated: Mapping[str, float], now_ms: int) -> Capacities:
         """Return the capacities of these members; ``stated`` are relative capacities that users set, 0 if not set."""

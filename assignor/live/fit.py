@@ -70,11 +70,7 @@ class Fit(NamedTuple):
 
 
 def fitted(sums: Sums) -> Fit:
-    """Fit the times of the columns.
-
-    A column whose time would be negative is left out, the most negative first. Before that, the poll itself is left out
-    if its time cannot be separated from that of its records. A column that is left out has the time 0.
-    """
+    """Fit the times of the columns; those that would be negative, or cannot be separated, are left out and take 0."""
     products, size = sums.products, len(sums.with_time)
     times, covariance = np.zeros(size), np.zeros((size, size))
     scale = np.sqrt(np.diag(products))

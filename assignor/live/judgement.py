@@ -58,11 +58,7 @@ class Judgement:
 def judge(
     group: GroupSnapshot, load: Floats, capacities: Capacities, algorithm: Assignor, settings: LiveSettings
 ) -> Judgement:
-    """Judge a group by the demand of its partitions (float64[P], NaN where unknown).
-
-    The assignor costs the leader CPU time. So it is called only if the highest utilisation is at least ``least_gain``
-    above the healthy level, and above the least that any assignment could reach.
-    """
+    """Judge a group by its demand, float64[P], NaN if unknown; the assignor is called only if it may gain enough."""
     weight = guess(load, group.topic_of) if group.size and not np.isnan(load).all() else np.zeros(group.size)
     known = group.capacity_known | capacities.reliable
     loaded = replace(group, load=weight, capacity=capacities.per_s, capacity_known=known, load_unit=RECORDS_PER_S)
@@ -102,11 +98,7 @@ def _sums(group: GroupSnapshot, owner: Owners, weight: Floats) -> Floats:
 
 
 def too_slow(group: GroupSnapshot) -> Ints:
-    """Return int64[n]: the members without a partition because of their speed.
-
-    Each is slower than the fastest member and owns nothing, although another member owns two or more partitions, one of
-    which it may read.
-    """
+    """Return int64[n]: the slower members without a partition, although another has two and they may read one."""
     owned = group.owner != NOBODY
     count = np.bincount(group.owner[owned], minlength=len(group.members))
     spare = np.unique(group.class_of[owned][count[group.owner[owned]] > 1])
@@ -118,11 +110,7 @@ def too_slow(group: GroupSnapshot) -> Ints:
 def overfull(
     group: GroupSnapshot, rate: Floats, waiting: Floats, capacities: Capacities
 ) -> tuple[TopicPartition, float] | None:
-    """Return the partition with more arrivals than any member can process, and the ratio of the two; None without one.
-
-    ``rate`` and ``waiting`` are float64[P], in records/s and records, NaN if unknown. Only a partition with a backlog
-    that its member processes counts, because capacities may be estimated too low.
-    """
+    """Return the partition with a backlog and more arrivals than any member can process, and the ratio of the two."""
     fastest = float(capacities.per_s.max(initial=0.0)) if capacities.known else 0.0
     behind = np.where(waiting > 0, np.nan_to_num(rate, nan=0.0), 0.0)
     if not fastest or float(behind.max(initial=0.0)) <= fastest:

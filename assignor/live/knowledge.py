@@ -60,10 +60,7 @@ class GroupKnowledge:
         return self._watched if self._watched is not None and self._watched.in_force else None
 
     def prior(self, ends: Mapping[tuple[str, int], int], at_ms: int) -> None:
-        """Take in the ends of partitions before the first reading, or before the first in a long time.
-
-        They come from the log's timestamps.
-        """
+        """Take in the ends of partitions before the first reading in a long time, from the log's timestamps."""
         self.partitions.prior(ends, at_ms)
 
     def read(self, positions: Mapping[tuple[str, int], Position], now_ms: int) -> None:

@@ -11,10 +11,7 @@ from loadwise.protocol.live_notes import CommitNote, MemberNotes, Memory, checks
 
 
 class CommitNotes:
-    """The newest note of each partition, to recognise new notes.
-
-    The times of notes are not compared, because a restarted member has another clock.
-    """
+    """The newest note of each partition, to recognise new ones: a restarted member has another clock."""
 
     def __init__(self) -> None:
         self._read: dict[tuple[str, int], str] = {}
@@ -44,11 +41,8 @@ def said(topics: Sequence[str], notes: MemberNotes | CommitNote, written_ms: int
 
 
 def stated(member: Member, notes: MemberNotes | None) -> float:
-    """Return the capacity that the member's user set, or 0.
-
-    A member of an older version sends no notes. Its default capacity is 1, so its user set any other value.
-    """
-    given = member.capacity != 1.0 if notes is None else notes.capacity_given
+    """Return the capacity that the member's user set, or 0."""
+    given = member.capacity != 1.0 if notes is None else notes.capacity_given  # an older version sends no notes
     return member.capacity if given else 0.0
 
 

@@ -1,13 +1,4 @@
-"""Restraint: when a useful rebalance is worth its cost, and the limits that keep a group from rebalancing too often.
-
-The rule is that of ski rental: buy the skis once the rent has reached their price. While a rebalance would help, its
-gain adds up, in seconds of one member's work; once the sum reaches the cost of a rebalance, it is requested. So the
-leader reacts to a large imbalance at once and to a small one later. At worst the group pays twice the cost that it
-would pay if it knew the future.
-
-State that must outlive the leader (`loadwise.protocol.live_notes.Memory`) travels with the assignment and returns with
-the next join.
-"""
+"""Restraint: a rebalance is worth its cost once the imbalance has cost as much, as skis are bought in ski rental."""
 
 from __future__ import annotations
 
@@ -22,16 +13,10 @@ _HOUR_MS = 3_600_000
 
 
 class Restraint:
-    """The state between readings.
+    """The state between readings; its `Memory` travels with assignments and joins to the next leader."""
 
-    ``jitter`` is from 0 to 1, drawn by the caller, so that groups with the same shift do not all react at once.
-    """
-
-    def __init__(
-        self, settings: LiveSettings, cooperative: bool, jitter: float = 0.0, tuning: RestraintTuning | None = None
-    ) -> None:
+    def __init__(self, settings: LiveSettings, cooperative: bool, tuning: RestraintTuning | None = None) -> None:
         self._settings, self._tuning = settings, tuning or RestraintTuning()
-        self._patience_s = self._tuning.patience_s * (1 + 0.2 * jitter)
         self._cooperative = cooperative
         self._asked_ms: tuple[int, ...] = ()
         """The times of the requests of the last hour."""
@@ -55,10 +40,7 @@ class Restraint:
         self._due, self._exhausted_told = 0.0, False
 
     def refusal(self, now_ms: int, *, worst: float, best: float, moved_share: float) -> Refusal | None:
-        """Return why no rebalance should be requested after this reading; None if one should.
-
-        Call it after every reading, because it adds up the cost of the imbalance.
-        """
+        """Return why no rebalance should be requested; None if one should. Call it after every reading."""
         settings, tuning = self._settings, self._tuning
         gain = gained(worst, best, settings.healthy)
         elapsed_s = min((now_ms - self._read_ms) / 1000, tuning.longest_step_s)
@@ -69,7 +51,7 @@ class Restraint:
             return Refusal(f"a rebalance would gain {max(gain, 0.0):.2f}, less than {settings.least_gain:g}")
         self._due = due + gain * elapsed_s if elapsed_s > 0 else due
         stopped = max(moved_share, tuning.stopped_share) if self._cooperative else 1.0
-        price = self._patience_s + stopped * self._took_ms / 1000
+        price = tuning.patience_s + stopped * self._took_ms / 1000
         if self._due < price:
             cost = f"the imbalance has cost {self._due:.1f} s of a member's work, a rebalance costs {price:.1f} s"
             return Refusal(cost, unsure=True)
@@ -105,8 +87,5 @@ class Refusal(NamedTuple):
 
 
 def gained(worst: float, best: float, healthy: float) -> float:
-    """Return by how much the highest utilisation falls, counting only the part above the healthy level.
-
-    The result is relative to ``best`` if that is above 1, because a group that is too small varies by more.
-    """
+    """Return by how much the highest utilisation falls above the healthy level, as a part of ``best`` above 1."""
     return (max(worst, healthy) - max(best, healthy)) / max(best, 1.0)

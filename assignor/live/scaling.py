@@ -1,7 +1,4 @@
-"""The number of members that a group should have, for a scaler: it rises at once and falls after a calm while.
-
-Pure. Partitions are packed by demand, the largest first, because members cannot share a partition.
-"""
+"""The number of members that a group should have, for a scaler: it rises at once and falls after a calm while."""
 
 from __future__ import annotations
 
@@ -20,9 +17,7 @@ _ROUNDING = 1e-9
 def members_that_do(load: Floats, per_s: Floats, healthy: float) -> int:
     """Return the fewest members at or below the utilisation ``healthy``: the present ones, and more like the median.
 
-    ``load`` is float64[P], the demand of each partition in records/s, without NaN; ``per_s`` is float64[M], the
-    capacities of the present members. At least 1, and at most the number of partitions with a demand, because more
-    members would be idle. O(P log M).
+    ``load`` is float64[P], the demand without NaN; ``per_s`` is float64[M]. From 1 to the partitions with a demand.
     """
     busy = load[load > 0]
     if not len(busy) or not len(per_s):

@@ -1,10 +1,4 @@
-"""The rates of members that fall behind: evidence that counts more than their own reports.
-
-A note beside a commit has the time of the commit, by its member's own clock. So two notes of a member give its exact
-progress in between, and the ends of its partitions give the arrivals. A member whose backlog has grown in two intervals
-in a row is at 100 % or more, so its rate is its capacity. A pause or a slow record lies within one interval, because
-the member commits nothing meanwhile, and the backlog shrinks in the next one.
-"""
+"""The rates of members whose backlog has grown in two intervals between notes in a row, which is their capacity."""
 
 from __future__ import annotations
 
@@ -66,10 +60,9 @@ class Seen:
         self.suspects, self._grew_ms = frozenset(), {}
 
     def saw(self, noted: Mapping[str, int], *, end: Floats, done: Floats, now_ms: int) -> dict[str, Pace]:
-        """Take in a reading; return the pace of the members that fall behind.
+        """Return the pace of the members that fall behind; ``noted`` has the time of each member's newest note.
 
-        ``noted`` has the time of each member's newest note. The arrays are float64[P], in units of cost: ``end`` has
-        the ends of partitions, NaN if not read; ``done`` the processed records.
+        The arrays are float64[P], in units of cost: where partitions end, NaN if not read, and processed records.
         """
         suspects, behind = set(), {}
         self.at_least = {}

@@ -47,8 +47,6 @@ class CapacityTuning:
     """A report or observation older than this is not compared with newer ones."""
     held_ms: int = 15_000
     """Reports of members that fell behind count again after this time without any member falling behind."""
-    recalled: float = 0.9
-    """Weight of an estimate from another leader; the rest is the median of the group."""
     measured_within: float = 0.16
     """The error of a member's own measurement in octaves, about an eighth: two standard errors."""
     twins: float = 0.3

@@ -1,8 +1,4 @@
-"""A group under watch: readings in, loads and decisions out. The leader of a group uses it, or a coordinator.
-
-Pure: the caller passes readings with their time, and acts on decisions. A reading passes the stages reading, arrivals
-and backlog (`partitions`), capacity (`evidence`, `seen`), demand, judgement, restraint and decision.
-"""
+"""A group under watch, for its leader or a coordinator: readings in, loads and decisions out."""
 
 from __future__ import annotations
 
@@ -43,13 +39,12 @@ class GroupWatch(GroupKnowledge):
         *,
         cooperative: bool = False,
         slack_s: float = 6.0,
-        jitter: float = 0.0,
         max_poll_s: float = 0.0,
         tuning: Tuning | None = None,
     ) -> None:
         super().__init__(settings.cost, slack_s, max_poll_s, tuning or Tuning())
         self.settings, self._algorithm = settings, algorithm
-        self.restraint = Restraint(settings, cooperative, jitter, self.tuning.restraint)
+        self.restraint = Restraint(settings, cooperative, self.tuning.restraint)
         self._common = Common(self.tuning.common)
         self.off = False
         """Whether a member has turned rebalances for the load off."""
@@ -106,10 +101,7 @@ class GroupWatch(GroupKnowledge):
         duration_ms: int,
         cause: str = "",
     ) -> Decision:
-        """Watch the assignment of a rebalance that took ``duration_ms``; ``stated`` as in `capacities`.
-
-        Returns the effect of the rebalance, by the loads that the assignment used.
-        """
+        """Watch the assignment of a rebalance; return its effect, by the loads that the assignment used."""
         watched = self._watch(target, stated, generation, now_ms, duration_ms)
         self.restraint.rebalanced(duration_ms)
         capacities = self.estimates.of(watched.stated, now_ms)

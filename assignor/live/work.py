@@ -1,13 +1,4 @@
-"""How long a member works on its records, measured between its polls: in all, and on a record of each topic.
-
-The application works on the records of a poll until the next poll. Each poll takes a fixed time, and each record takes
-a time of its topic. Non-negative least squares finds both from sums that fade with a half-life. The variance of a
-poll's time is assumed to grow with its records. The reported time of a record is that in large polls, because a busy
-member gets such polls.
-
-A time is reported only once it is precise. It is not reported if the application hands records to other threads or
-tasks and polls again at once, since too little time adds up. Nor is it for topics that always come in one proportion.
-"""
+"""How long a member works on its records between two polls: in all, and on a record of each topic in large polls."""
 
 from __future__ import annotations
 
@@ -76,10 +67,7 @@ class BusyTime:
 
     @property
     def each_s(self) -> dict[str, float]:
-        """Topic to the seconds that one of its records takes, for topics whose times can be separated.
-
-        The topic with the largest part of the total time comes first.
-        """
+        """Topic to the seconds of one of its records, if separable; the largest part of the total time first."""
         columns, sums, tuning = dict(self._columns), self._sums_now(), self._tuning
         records = sums.records
         if records[POLL] < tuning.fewest_polls_of_topics or not self._in_line(sums):

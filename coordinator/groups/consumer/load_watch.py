@@ -7,7 +7,6 @@ needs numpy, so it is imported when the first group uses load.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from zlib import crc32
 
 from loadwise.assignor.algorithms import algorithm
 from loadwise.assignor.live.decision import Decision
@@ -36,8 +35,7 @@ class LoadWatch:
         self._group_id = group_id
         self._loads = loads
         settings = LiveSettings() if isinstance(live, bool) else live
-        jitter = crc32(group_id.encode()) / 2**32  # groups with the same shift do not all act at once
-        self._watch = GroupWatch(settings, algorithm(assignor), cooperative=True, jitter=jitter)
+        self._watch = GroupWatch(settings, algorithm(assignor), cooperative=True)
         self._targets_made_ms = 0
         self._told_too_small = False
 

@@ -126,9 +126,9 @@ SETTINGS = LiveSettings(healthy=0.5, least_gain=0.25, most_per_hour=100)
 EACH_SECOND = range(60)
 
 
-def requests(worst, best, *, at=EACH_SECOND, took_ms=1000, moved=0.0, cooperative=False, jitter=0.0, obeyed=False):
+def requests(worst, best, *, at=EACH_SECOND, took_ms=1000, moved=0.0, cooperative=False, obeyed=False):
     """The seconds of readings after which a rebalance is requested, long after the last one."""
-    restraint = Restraint(SETTINGS, cooperative, jitter)
+    restraint = Restraint(SETTINGS, cooperative)
     restraint.rebalanced(took_ms)
     found = []
     for second in at:
@@ -149,7 +149,6 @@ def requests(worst, best, *, at=EACH_SECOND, took_ms=1000, moved=0.0, cooperativ
         (6, {"worst": 3.0, "best": 2.0}),  # a group that is too small varies by more
         (12, {"worst": 0.75, "best": 0.5}),
         (10, {"worst": 1.0, "best": 0.5, "took_ms": 3000}),
-        (7, {"worst": 1.0, "best": 0.5, "jitter": 1.0}),  # a fifth more patience
         (8, {"worst": 1.0, "best": 0.5, "took_ms": 4000, "moved": 0.5, "cooperative": True}),
         (6, {"worst": 1.0, "best": 0.5, "took_ms": 5000, "moved": 0.0, "cooperative": True}),  # a fifth of the pause
         (20, {"worst": 1.0, "best": 0.5, "took_ms": 5500, "at": (0, 20)}),  # a pause between readings counts as 15 s
