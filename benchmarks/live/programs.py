@@ -31,6 +31,8 @@ class Consumer(Protocol):
 
     speed: float
     """Records that the program processes in a second, where it is never idle; it may change."""
+    cost: list[float]
+    """What a record of each partition costs."""
     generation: int
     """Changes when partitions may have come or gone: what is in hand is not the program's any more."""
 
@@ -52,21 +54,21 @@ def in_line(member: Consumer) -> Steps:
     """Sleep for what a poll has given."""
     while True:
         given = yield from member.poll(100, _POLL_S)
-        yield _count(given) / member.speed
+        yield _work(member, given) / member.speed
 
 
 def large_polls(member: Consumer) -> Steps:
     """Sleep for what a poll has given: up to 500 records, mostly of one partition."""
     while True:
         given = yield from member.poll(_AT_ONCE, _POLL_S)
-        yield _count(given) / member.speed
+        yield _work(member, given) / member.speed
 
 
 def record_by_record(member: Consumer) -> Steps:
     """Ask for each record, as with aiokafka's ``getone``."""
     while True:
         given = yield from member.poll(1, _POLL_S)
-        yield _count(given) / member.speed
+        yield _work(member, given) / member.speed
 
 
 def bucket(member: Consumer) -> Steps:
@@ -80,18 +82,18 @@ def bucket(member: Consumer) -> Steps:
             if tokens < wanted:
                 yield (wanted - tokens) / member.speed
         given = yield from member.poll(max(1, int(tokens)), 0.05)
-        tokens -= _count(given)
+        tokens -= _work(member, given)
 
 
 def batch(member: Consumer) -> Steps:
     """Collect 300 records, or what comes in a second, and write them, as a bulk insert does."""
-    collected, since_s = 0, member.now_s
+    collected, work, since_s = 0, 0.0, member.now_s
     while True:
         given = yield from member.poll(100, 0.1)
-        collected += _count(given)
+        collected, work = collected + _count(given), work + _work(member, given)
         if collected >= _BUFFER or member.now_s - since_s >= 1.0:
-            yield collected / member.speed
-            collected, since_s = 0, member.now_s
+            yield work / member.speed
+            collected, work, since_s = 0, 0.0, member.now_s
 
 
 def tasks(member: Consumer) -> Steps:
@@ -99,13 +101,13 @@ def tasks(member: Consumer) -> Steps:
     ends: list[float] = []
     while True:
         given = yield from member.poll(100, _POLL_S)
-        for _ in range(_count(given)):
+        for partition in (partition for partition, start, stop in given for _ in range(start, stop)):
             while ends and ends[0] <= member.now_s:
                 heapq.heappop(ends)
             if len(ends) >= _TASKS:
                 yield ends[0] - member.now_s
                 heapq.heappop(ends)
-            heapq.heappush(ends, member.now_s + _TASKS / member.speed)
+            heapq.heappush(ends, member.now_s + _TASKS * member.cost[partition] / member.speed)
 
 
 def pool(member: Consumer) -> Steps:
@@ -130,9 +132,10 @@ def pool(member: Consumer) -> Steps:
             free_s, partition, offset = heapq.heappop(ends)
             done[partition] = max(done.get(partition, 0), offset + 1)
             if queue:
-                heapq.heappush(ends, (free_s + _THREADS / member.speed, *queue.popleft()))
+                heapq.heappush(ends, (free_s + _THREADS * member.cost[queue[0][0]] / member.speed, *queue.popleft()))
         while queue and len(ends) < _THREADS:
-            heapq.heappush(ends, (member.now_s + _THREADS / member.speed, *queue.popleft()))
+            cost = member.cost[queue[0][0]]
+            heapq.heappush(ends, (member.now_s + _THREADS * cost / member.speed, *queue.popleft()))
         if member.now_s - committed_s >= _POOL_COMMIT_S and done:
             committed_s = member.now_s
             member.commit(done)
@@ -145,7 +148,7 @@ def by_hand(every_s: float) -> Program:
         committed_s, generation, done = member.now_s, member.generation, dict[int, int]()
         while True:
             given = yield from member.poll(100, _POLL_S)
-            yield _count(given) / member.speed
+            yield _work(member, given) / member.speed
             if generation != member.generation:
                 generation = member.generation
                 done.clear()
@@ -163,7 +166,7 @@ def transactions(member: Consumer) -> Steps:
     while True:
         given = yield from member.poll(_AT_ONCE, _POLL_S)
         generation = member.generation
-        yield _count(given) / member.speed
+        yield _work(member, given) / member.speed
         if given and generation == member.generation:
             member.commit({partition: stop for partition, _, stop in given}, noted=False)
 
@@ -172,8 +175,8 @@ def workers(member: Consumer) -> Steps:
     """Give each partition a worker, as with ``asyncio.gather``; each commits for itself, the poll waits for all."""
     while True:
         given = yield from member.poll(_AT_ONCE, _POLL_S)
-        generation, before = member.generation, 0
-        shortest_first = sorted((stop - start, partition, stop) for partition, start, stop in given)
+        generation, before = member.generation, 0.0
+        shortest_first = sorted(((stop - start) * member.cost[at], at, stop) for at, start, stop in given)
         for number, (count, partition, stop) in enumerate(shortest_first):
             yield (count - before) * (len(shortest_first) - number) / member.speed
             before = count
@@ -186,9 +189,8 @@ def one_slow(member: Consumer) -> Steps:
     left = _RARE
     while True:
         given = yield from member.poll(100, _POLL_S)
-        count = _count(given)
-        left -= count
-        yield count * (1 / member.speed - _RARE_S / _RARE)
+        left -= _count(given)
+        yield _work(member, given) * (1 / member.speed - _RARE_S / _RARE)
         if left <= 0:
             left += _RARE
             yield _RARE_S
@@ -199,7 +201,7 @@ def pausing(member: Consumer) -> Steps:
     next_s = member.now_s + _PAUSE_EVERY_S
     while True:
         given = yield from member.poll(100, _POLL_S)
-        yield _count(given) / member.speed
+        yield _work(member, given) / member.speed
         if member.now_s >= next_s:
             next_s += _PAUSE_EVERY_S
             yield _PAUSE_S
@@ -209,7 +211,7 @@ def executor(member: Consumer) -> Steps:
     """Work on what a poll has given in another thread, paused meanwhile, as with ``asyncio.to_thread``; then commit."""
     while True:
         given = yield from member.poll(_AT_ONCE, _POLL_S)
-        generation, done_s = member.generation, member.now_s + _count(given) / member.speed
+        generation, done_s = member.generation, member.now_s + _work(member, given) / member.speed
         while member.now_s < done_s:
             yield from member.poll(0, 0.1)
         if given and generation == member.generation:
@@ -221,7 +223,7 @@ def alternating(member: Consumer) -> Steps:
     while True:
         given = yield from member.poll(100, _POLL_S)
         slow = member.now_s % (2 * _TURN_S) < _TURN_S
-        yield _count(given) / (member.speed * (_SLOWER if slow else 2 - _SLOWER))
+        yield _work(member, given) / (member.speed * (_SLOWER if slow else 2 - _SLOWER))
 
 
 PROGRAMS: Mapping[str, Program] = {
@@ -243,6 +245,11 @@ PROGRAMS: Mapping[str, Program] = {
 }
 COMMITS_BY_HAND = {"pool", "by hand, 5 s", "by hand, 60 s", "executor", "transactions", "workers"}
 """Programs whose clients do not commit by themselves."""
+
+
+def _work(member: Consumer, given: Given) -> float:
+    """The records as so many of cost 1."""
+    return sum((stop - start) * member.cost[partition] for partition, start, stop in given)
 
 
 def _count(given: Given) -> int:

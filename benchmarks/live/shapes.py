@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import heapq
 import itertools
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -51,6 +51,8 @@ class Config:
     """Whether commits carry notes."""
     lump: int = 1
     """Records that arrive at once, since producers send them in batches."""
+    cost: float = 1.0
+    """What a record of every other partition costs, which are of another topic where it is not 1."""
 
 
 QUICK = Config()
@@ -107,7 +109,13 @@ class Group:
     ) -> None:
         self.now_s, self.config, self.tuning = 0.0, config, tuning
         self.rng = np.random.default_rng(seed)
+        self.places = [(_TOPIC, number) for number in range(PARTITIONS)]
+        """The topic of each partition, and its number there."""
+        if config.cost != 1:
+            self.places = [(f"{_TOPIC}{number % 2}", number // 2) for number in range(PARTITIONS)]
+        self.cost = [config.cost if number % 2 else 1.0 for number in range(PARTITIONS)]
         self.rates = np.full(PARTITIONS, ARRIVING / PARTITIONS)
+        """What arrives, as so many records/s of cost 1."""
         self.end, self.committed = [0] * PARTITIONS, [0] * PARTITIONS
         self._coming: deque[list[int]] = deque()
         self.notes: dict[int, str] = {}
@@ -175,7 +183,7 @@ class Group:
 
     def _rebalance(self, leader: Member | None) -> None:
         joined = [
-            JoinedMember(id=each.name, subscription=Subscription.decode(each.participant.subscription([_TOPIC])))
+            JoinedMember(id=each.name, subscription=Subscription.decode(each.participant.subscription(self.topics)))
             for each in self.alive
         ]
         answer = self.alive[0].participant.assign(joined, self)
@@ -190,16 +198,20 @@ class Group:
         """Records arrive; what comes in the next seconds is drawn at once."""
         if not self._coming:
             lump, shape = self.config.lump, (_SAMPLE_TICKS, PARTITIONS)
-            drawn = lump * self.rng.poisson(self.rates * _TICK_S / lump, shape).cumsum(axis=0)
+            drawn = lump * self.rng.poisson(self.rates / self.cost * _TICK_S / lump, shape).cumsum(axis=0)
             self._coming.extend((drawn + np.array(self.end, int)).tolist())
-            waiting = (sum(self.end[number] - at for number, at in each.position.items()) for each in self.alive)
-            self.outcome.lag.append((self.now_s, max(waiting)))
+            self.outcome.lag.append((self.now_s, max(each.waiting for each in self.alive)))
         self.end = self._coming.popleft()
         self.at(self.now_s + _TICK_S, self._tick)
 
     def partition_count(self, topic: str) -> int | None:
-        """The one topic."""
-        return PARTITIONS if topic == _TOPIC else None
+        """All partitions are shared out evenly among the topics."""
+        return PARTITIONS // len(self.topics) if topic in self.topics else None
+
+    @property
+    def topics(self) -> list[str]:
+        """One, or two with a cost."""
+        return sorted({topic for topic, _ in self.places})
 
     def replica_racks(self, topic: str) -> Sequence[Sequence[str]]:
         """None."""
@@ -211,7 +223,7 @@ class Member:
     """A member: its `Participant`, its client, and its program."""
 
     def __init__(self, group: Group, name: str, program: str, speed: float, settings: LiveSettings | None) -> None:
-        self.group, self.name, self.speed = group, name, speed
+        self.group, self.name, self.speed, self.cost = group, name, speed, group.cost
         self.alive, self.stopped, self.generation = True, True, 0
         self.position: dict[int, int] = {}
         """The offset behind what was given, of each partition that it owns."""
@@ -250,6 +262,11 @@ class Member:
         """The partitions that it owns."""
         return list(self.position)
 
+    @property
+    def waiting(self) -> float:
+        """What waits for it, as so many records of cost 1."""
+        return sum(self.cost[number] * (self.group.end[number] - at) for number, at in self.position.items())
+
     def _clock(self) -> float:
         return self.group.now_s + self._ahead_s
 
@@ -268,7 +285,10 @@ class Member:
         while not given and (self.now_s < until_s or self.stopped):
             yield _TICK_S
             given = self._take(most)
-        busy.given({_TOPIC: sum(stop - start for _, start, stop in given)}, round(self.now_s * 1e9))
+        counts: Counter[str] = Counter()
+        for partition, start, stop in given:
+            counts[self.group.places[partition][0]] += stop - start
+        busy.given(counts, round(self.now_s * 1e9))
         return given
 
     def _take(self, most: int) -> Given:
@@ -305,8 +325,9 @@ class Member:
 
     def assigned(self, given: Assignment, generation: int) -> None:
         """Begin anew, where the group has committed."""
-        numbers = given.partitions.get(_TOPIC, ())
-        self.position = {number: self.group.committed[number] for number in numbers}
+        mine = {(topic, number) for topic, numbers in given.partitions.items() for number in numbers}
+        rows = [row for row, place in enumerate(self.group.places) if place in mine]
+        self.position = {row: self.group.committed[row] for row in rows}
         self.participant.assigned(given.partitions, generation, user_data=given.user_data)
         self.generation, self.stopped = generation, False
         self._read_s = self.now_s
@@ -316,11 +337,11 @@ class Member:
         if self.alive and not self.stopped and self.now_s - self._read_s >= self._lag.interval_s - _TICK_S / 2:
             self._read_s = self.now_s
             if self._lag.lacks_history and self._lag.prior_listener is not None and self.now_s > HISTORY_S:
-                before = np.array(self.group.end) - self.group.rates * HISTORY_S
-                self._lag.prior_listener({(_TOPIC, number): int(end) for number, end in enumerate(before)})
+                ends = (np.array(self.group.end) - self.group.rates / self.cost * HISTORY_S).astype(int).tolist()
+                self._lag.prior_listener(dict(zip(self.group.places, ends, strict=True)))
             self._lag.update(
                 {
-                    (_TOPIC, number): PartitionOffsets(0, end, committed, self.group.notes.get(number, ""))
+                    self.group.places[number]: PartitionOffsets(0, end, committed, self.group.notes.get(number, ""))
                     for number, (end, committed) in enumerate(zip(self.group.end, self.group.committed, strict=True))
                 }
             )
@@ -390,6 +411,7 @@ CONFIGS: Mapping[str, Config] = {
     "quick, batches of 100": Config(lump=100),
     "quick, batches of 1,000": Config(lump=1000),
     "quick, batches of 10,000": Config(lump=10_000),
+    "quick, costs 1:10": Config(cost=10.0),
     "quick, no notes": Config(notes=False),
     "defaults": DEFAULTS,
     "defaults, no notes": Config(commit_s=5.0, heartbeat_s=3.0, session_s=45.0, notes=False),
