@@ -143,9 +143,9 @@ class GroupWatch(GroupKnowledge):
         """Return the members that an old measurement leaves without a partition, if they may be tried now."""
         if now_ms - watched.since_ms < self.tuning.capacity.half_life_ms or self.restraint.exhausted(now_ms):
             return ""
-        unreliable = {name for name, reliable in zip(watched.names, capacities.reliable, strict=True) if not reliable}
-        names = ", ".join(name for name in watched.too_slow if name in unreliable)
-        return "" if self.activity.refusal(now_ms) else names
+        reliable = dict(zip(watched.names, capacities.reliable, strict=True))
+        untried = [name for name in watched.too_slow if not reliable[name] and not watched.stated[name]]
+        return "" if self.activity.refusal(now_ms) else ", ".join(untried)
 
     def _want(self, judged: Judgement, capacities: Capacities, now_ms: int) -> None:
         self._members_wanted.newest = None
