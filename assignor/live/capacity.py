@@ -80,7 +80,7 @@ def capacities(
             ratio[number] = _ratio(each, median, tuning, now_ms)
     per_s = _bounded(np.where(given > 0, given, ratio) * median)
     at_ms = np.array([now_ms if each is None else each.at_ms for each in known])
-    recent = (ratio >= 1) | (now_ms - at_ms < tuning.half_life_ms)
+    recent = (per_unit >= median) | (now_ms - at_ms < tuning.half_life_ms)
     return Capacities(per_s, known=True, proven=proven, reliable=working & recent)
 
 
