@@ -37,7 +37,7 @@ _DEFINITIONS: Mapping[int, Definitions] = {
 }
 
 
-_TELLS_BAD_CONFIG = (ConfigResourceType.TOPIC, ConfigResourceType.GROUP, ConfigResourceType.BROKER_LOGGER)
+_TELLS_BAD_CONFIG = (ConfigResourceType.TOPIC, ConfigResourceType.GROUP)
 """The resource types with INVALID_CONFIG; others get INVALID_REQUEST."""
 
 
