@@ -60,12 +60,12 @@ class Balance:
     @property
     def fallbacks(self) -> int:
         """How many of them had no usable load."""
-        return self._participant.fallbacks
+        return self._participant.targets.fallbacks
 
     @property
     def failures(self) -> int:
         """The number of exceptions of the load source and the assignor."""
-        return self._participant.failures
+        return self._participant.targets.failures
 
     @property
     def assigning_s(self) -> float:

@@ -111,16 +111,6 @@ class Participant:
         self.targets.load = load
 
     @property
-    def fallbacks(self) -> int:
-        """The number of rebalances that this member led without a usable load."""
-        return self.targets.fallbacks
-
-    @property
-    def failures(self) -> int:
-        """The number of exceptions of the load source and the assignor while this member led."""
-        return self.targets.failures
-
-    @property
     def strategies(self) -> tuple[Strategy, ...]:
         """The strategies that this member offers its group, in order of preference."""
         return tuple(self.targets.algorithms)

@@ -355,7 +355,7 @@ def test_a_watch_that_fails_when_a_join_ends_does_not_stop_the_member(monkeypatc
     group = Group("a", "b", "c")
     monkeypatch.setattr(group.members["a"].leader._watch, "assigned", None)
     group.rebalance()
-    assert group.members["a"].failures == 1
+    assert group.members["a"].targets.failures == 1
     assert sum(len(group.owned(name)) for name in group.members) == PARTITIONS
 
 
@@ -392,7 +392,7 @@ def test_no_numbers_that_peers_tell_stop_the_leader(told):
     leader.assigned(answer["a"].partitions, 1, user_data=answer["a"].user_data)
     group.run([100.0] * PARTITIONS, 20)
     assert leader.explain() is not None
-    assert leader.failures == 0
+    assert leader.targets.failures == 0
     assert not leader.leader._warnings.troubles._lasting & {"The assignor", "on_decision"}
     leader.subscription(["t"])  # what it tells the next leader can be written
 

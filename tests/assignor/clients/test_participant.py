@@ -103,7 +103,7 @@ def test_load_decides_for_weighted():
     leader = Participant("weighted", load=heavy)
     owned = rebalance(leader, {"a": leader, "b": Participant("weighted")}, T, 1)
     assert sorted(map(len, owned.values())) == [1, 5]
-    assert leader.fallbacks == 0
+    assert leader.targets.fallbacks == 0
 
 
 def test_capacity_travels_to_the_leader():
@@ -160,7 +160,7 @@ def test_without_usable_load_the_answer_is_balanced_sticky_with_one_warning(answ
     assert again == owned
     assert len(caplog.records) == 1, "one warning, not one a rebalance"
     assert reason in caplog.text
-    assert (leader.fallbacks, leader.led) == (3, 3)
+    assert (leader.targets.fallbacks, leader.led) == (3, 3)
     assert load.asked[0] == {"t"}
 
 
@@ -172,14 +172,14 @@ def test_the_warning_comes_again_after_the_load_was_back(caplog):
         for load.answer in (None, None, good, None):
             rebalance(leader, {"a": leader}, T, 1)
     assert len(caplog.records) == 2
-    assert leader.fallbacks == 3
+    assert leader.targets.fallbacks == 3
 
 
 def test_strategies_that_have_no_use_for_load_do_not_ask_for_it():
     load = FakeLoad(None)
     leader = Participant("sticky", load=load)
     rebalance(leader, {"a": leader}, T, 1)
-    assert (load.asked, leader.fallbacks) == ([], 0)
+    assert (load.asked, leader.targets.fallbacks) == ([], 0)
 
 
 def test_racks_reach_the_algorithm():
@@ -309,7 +309,7 @@ def test_whatever_fails_on_the_leader_the_group_gets_the_balanced_sticky_answer(
     assert again == owned
     tracebacks = [record for record in caplog.records if record.exc_info]
     assert len(tracebacks) == 1, "the traceback is logged once, not once a rebalance"
-    assert leader.failures == 3
+    assert leader.targets.failures == 3
 
 
 def leader_name(given_to):
@@ -418,4 +418,4 @@ def test_what_fails_in_watching_the_load_does_not_stop_the_group(method, monkeyp
     monkeypatch.setattr(type(leader.leader), method, fail)
     owned = rebalance(leader, {"a": leader, "b": Participant("weighted")}, T, 1)
     assert sorted(map(len, owned.values())) == [3, 3]
-    assert leader.failures == 1
+    assert leader.targets.failures == 1
