@@ -1,0 +1,152 @@
+"""What the events of a group make known of its members."""
+
+import numpy as np
+import pytest
+
+from loadwise.assignor.algorithms.weighted import Weighted
+from loadwise.assignor.live.events import Asked, Assigned, Joined, PriorEnds, Read, Rebalancing, Said
+from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.live.watch import GroupWatch
+from loadwise.assignor.model import Assignment, GroupSnapshot, Member
+from loadwise.protocol.live_notes import Memory
+
+ROWS = [("cheap", 0), ("cheap", 1), ("costly", 0), ("costly", 1)]
+TIMES = {"cheap": 0.001, "costly": 0.01}
+
+
+class Group:
+    """Member ``a`` has the partitions of cheap, ``b`` those of costly, each with 100 records/s."""
+
+    def __init__(self, **settings):
+        self.watch = GroupWatch(LiveSettings(**settings), Weighted(), slack_s=1.0, max_poll_s=300.0)
+        members = [Member(id=name, topics=["cheap", "costly"]) for name in "ab"]
+        group = GroupSnapshot.of(members, {"cheap": 2, "costly": 2})
+        self.target = Assignment(group, np.array([0, 0, 1, 1], np.int32))
+
+    def assigned(self, second, duration_ms=0):
+        assigned = Assigned(at_ms=second * 1000, target=self.target, stated={}, generation=1, duration_ms=duration_ms)
+        return self.watch.handle(assigned)
+
+    def read(self, second, lag=0, **said):
+        lags = np.broadcast_to(lag, 4)
+        positions = np.column_stack([np.full(4, 100.0 * second), lags, np.ones(4), np.full(4, np.inf)])
+        return self.watch.handle(Read(at_ms=second * 1000, partitions=ROWS, positions=positions, said=said))
+
+    def joined(self, second, *, memory=None, off=False, **said):
+        self.watch.handle(Joined(at_ms=second * 1000, said=said, memory=memory, off=off))
+
+    @property
+    def known(self):
+        return self.watch.estimates.known_of(["a", "b"])
+
+
+def test_reports_count_in_the_unit_of_the_costs_that_they_show():
+    group = Group()
+    group.assigned(0)
+    for second in (5, 10):
+        group.read(second)
+    group.read(15, a=Said(per_s=1000.0), b=Said(per_s=100.0))
+    assert group.known == {"a": 1000, "b": 100}
+    group.read(20, a=Said(per_s=700.0, each_s=TIMES))
+    assert group.watch.costs == pytest.approx({"cheap": 1, "costly": 10})
+    assert group.known == pytest.approx({"a": 1000, "b": 1000}), "a by its times, and what b did by its factor"
+    group.read(25, b=Said(per_s=90.0))
+    assert group.known["b"] == pytest.approx(900), "it reads records of one cost"
+
+
+def test_a_speed_of_another_assignment_is_dropped_when_costs_change():
+    group = Group()
+    group.assigned(0)
+    group.read(5, a=Said(per_s=1000.0), b=Said(per_s=100.0))
+    group.assigned(6)
+    for second in (10, 15):
+        group.read(second)
+    group.read(20, a=Said(each_s=TIMES))
+    assert group.known == {"a": pytest.approx(1000), "b": 0}
+
+
+def test_costs_are_learned_once_and_kept_until_they_change():
+    group = Group()
+    group.assigned(0)
+    for second in (5, 10):
+        group.read(second)
+    assert group.watch.learn_costs() is False
+    group.watch.took("a", TIMES, 10_000)
+    assert group.watch.learn_costs() is True
+    assert group.watch.learn_costs() is False
+    group.watch.took("b", {"cheap": 0.002, "costly": 0.02}, 10_000)
+    assert group.watch.learn_costs() is False, "its times have the same ratio"
+    assert group.watch.loads()["costly"].tolist() == pytest.approx([1000, 1000])
+
+
+def test_a_leader_continues_from_the_memory_of_the_last_one():
+    group = Group()
+    group.joined(100, memory=Memory(ages_ms=(50_000,)), off=True, a=Said(learned_per_s=500.0))
+    assert group.watch.off
+    assert group.watch.restraint.memory(100_000).ages_ms == (50_000,)
+    assert group.known == {"a": 500, "b": 0}
+    group.joined(200, a=Said(learned_per_s=400.0))
+    assert not group.watch.off
+    assert group.watch.restraint.memory(200_000).ages_ms == (150_000,)
+    assert group.known["a"] == 500
+    group.joined(300, memory=Memory(), a=Said(learned_per_s=400.0))
+    assert group.watch.restraint.memory(300_000).ages_ms == ()
+    assert group.known["a"] == 400, "another member has led meanwhile"
+
+
+def test_a_report_is_a_sign_of_life():
+    for written_ms, silent in ((None, {"a": 24_000, "b": 24_000}), (17_000, {"b": 24_000})):
+        group = Group()
+        group.assigned(0)
+        for second in (5, 10, 15):
+            group.read(second, lag=100 * second)
+        group.read(20, lag=2000, a=Said(written_ms=written_ms))
+        assert group.watch.activity.silent_ms(24_000) == silent
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_notes_beside_commits_show_the_rate_of_a_member_that_falls_behind(leads):
+    """30 of 100 records/s are left in each partition of ``a``."""
+    group = Group()
+    group.assigned(0)
+    if not leads:
+        group.watch.handle(Rebalancing(at_ms=0))
+    for second in (5, 10, 15, 20):
+        decision = group.read(
+            second, lag=(30 * second, 30 * second, 0, 0), a=Said(per_s=500.0, written_ms=1000 * second)
+        )
+    assert (decision is not None) is leads
+    assert group.known["a"] == pytest.approx(140 if leads else 0)
+
+
+def test_prior_ends_give_rates_to_the_first_assignment():
+    group = Group()
+    group.watch.handle(PriorEnds(at_ms=-60_000, ends=dict.fromkeys(ROWS, 0)))
+    group.read(60)
+    assert group.watch.loads()["cheap"].tolist() == [50, 50]
+    assert group.watch.size == 4
+    assert group.watch.read_at_ms == 60_000
+
+
+def test_a_reading_of_the_past_changes_nothing():
+    group = Group()
+    group.assigned(0)
+    for second in (5, 10):
+        group.read(second)
+    before = group.watch.partitions.state
+    for second in (10, 7):
+        group.read(second, lag=500)
+    assert group.watch.partitions.state is before
+
+
+def test_requests_and_rebalances_are_passed_on():
+    group = Group()
+    group.assigned(0)
+    group.watch.handle(Asked(at_ms=1000))
+    assert group.watch.restraint.memory(2000).ages_ms == (1000,)
+    assert group.watch.leads
+    group.watch.handle(Rebalancing(at_ms=3000))
+    assert not group.watch.leads
+    decision = group.assigned(4, duration_ms=500)
+    assert group.watch.leads
+    assert (decision.generation, decision.now_ms, decision.ask) == (1, 4000, False)
