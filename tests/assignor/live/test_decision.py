@@ -160,7 +160,7 @@ def test_the_demand_of_an_assignment_has_the_backlog():
 def test_members_get_their_learned_capacities():
     members = [Member(id="a", topics=["t"]), Member(id="b-1", instance_id="b", topics=["t"]), Member(id="c", topics=[])]
     watch = Group(measured=(1000.0, 300.0)).watch
-    found = watch.capacities(members, {"a": 0.0, "b-1": 0.0, "c": 2.0}, 0)
+    found = watch.capacities(members, {"a": 0.0, "b-1": 0.0, "c": 0.5}, 0)
     assert [each.capacity for each in found[:2]] == [1000, 300]
     assert [each.capacity_known for each in found] == [True, True, True]
     unknown = watch.capacities([Member(id="d", topics=["t"])], {"d": 0.0}, 0)

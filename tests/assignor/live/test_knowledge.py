@@ -52,6 +52,20 @@ def test_reports_count_in_the_unit_of_the_costs_that_they_show():
     assert group.known == pytest.approx({"a": 1000, "b": 1000}), "a by its times, and what b did by its factor"
     group.read(25, b=Said(per_s=90.0))
     assert group.known["b"] == pytest.approx(900), "it reads records of one cost"
+    group.read(30, a=Said(each_s=TIMES | {"costly": 0.02}))
+    assert group.known["b"] == pytest.approx(1800), "twice as much in the new unit"
+
+
+def test_a_change_of_costs_changes_the_speeds_of_all_members_that_have_reported_times():
+    group = Group()
+    group.assigned(0)
+    for second in (5, 10):
+        group.read(second)
+    group.read(15, a=Said(each_s=TIMES), b=Said(each_s=TIMES))
+    assert group.known == pytest.approx({"a": 1000, "b": 1000})
+    group.read(20, b=Said(each_s=TIMES | {"costly": 0.04}))
+    assert group.watch.costs == pytest.approx({"cheap": 1, "costly": 20})
+    assert group.known == pytest.approx({"a": 21 / 0.011, "b": 21 / 0.041})
 
 
 def test_a_speed_of_another_assignment_is_dropped_when_costs_change():
@@ -104,19 +118,33 @@ def test_a_report_is_a_sign_of_life():
         assert group.watch.activity.silent_ms(24_000) == silent
 
 
-@pytest.mark.parametrize("leads", [True, False])
-def test_notes_beside_commits_show_the_rate_of_a_member_that_falls_behind(leads):
+@pytest.mark.parametrize(("leads", "cost"), [(True, 1.0), (True, 4.0), (False, 1.0)])
+def test_notes_beside_commits_show_the_rate_of_a_member_that_falls_behind(leads, cost):
     """30 of 100 records/s are left in each partition of ``a``."""
-    group = Group()
+    group = Group(cost={"cheap": cost})
     group.assigned(0)
     if not leads:
         group.watch.handle(Rebalancing(at_ms=0))
     for second in (5, 10, 15, 20):
-        decision = group.read(
-            second, lag=(30 * second, 30 * second, 0, 0), a=Said(per_s=500.0, written_ms=1000 * second)
-        )
+        decision = group.read(second, lag=_behind(second), a=Said(per_s=500.0, written_ms=1000 * second))
     assert (decision is not None) is leads
-    assert group.known["a"] == pytest.approx(140 if leads else 0)
+    assert group.known["a"] == pytest.approx(140 * cost if leads else 0)
+    if leads:
+        for second in (25, 30):
+            group.read(second, a=Said(per_s=500.0, written_ms=1000 * second))
+        assert group.known["a"] == pytest.approx(500 * cost), "it has processed more than that since"
+
+
+def test_commits_alone_show_the_rate_of_a_member_with_a_backlog():
+    group = Group()
+    group.assigned(0)
+    for second in (5, 10, 15, 20):
+        group.read(second, lag=_behind(second))
+    assert group.known == {"a": pytest.approx(140), "b": 0}
+
+
+def _behind(second):
+    return 30 * second, 30 * second, 0, 0
 
 
 def test_prior_ends_give_rates_to_the_first_assignment():
