@@ -1,6 +1,7 @@
 """The decisions after readings of a small group, with exact rates."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -70,6 +71,25 @@ def test_without_a_measured_capacity_there_is_no_utilisation():
     assert decision.reason.startswith("the capacity of members is not known")
     assert (decision.ask, decision.soon, decision.wanted, decision.missing) == (False, False, None, 0)
     assert str(decision).endswith("; a 900/s, b 0/s")
+
+
+def test_the_effect_of_a_rebalance_is_that_on_the_loads_of_its_assignment():
+    group = Group()
+    moved = Assignment(
+        replace(group.target.group, owner=group.target.owner, load=np.array([600.0, 300, math.nan, 0])),
+        np.array([0, 1, 1, 1], np.int32),
+    )
+    decision = group.watch.assigned(moved, {}, generation=4, now_ms=0, duration_ms=3000)
+    assert decision.judgement.before.tolist() == pytest.approx([0.9, 0])
+    assert decision.judgement.after.tolist() == pytest.approx([0.6, 0.3])
+    assert "a rebalance costs 5.0 s" in group.reads(2, (0, 600, 300, 0)).reason, "its duration counts"
+
+
+def test_the_imbalance_costs_from_the_reading_before_the_first_that_shows_utilisation():
+    group = Group(measured=())
+    group.reads(3)
+    group.watch.listen({name: Said(per_s=1000.0) for name in "ab"}, 15_000)
+    assert "has cost 1.0 s" in group.read().reason
 
 
 def test_a_large_group_is_not_listed_in_full():
