@@ -192,22 +192,6 @@ def test_rates_are_measured_from_the_second_reading_on():
     assert [read(*[(5 * number, 0) for number in range(count)]).measured for count in (1, 2, 3)] == [False, True, True]
 
 
-@pytest.mark.parametrize(
-    ("rises", "confirmed"),
-    [
-        ([200], 200),  # by a factor of two
-        ([201], 100),
-        ([199, 900], 199),
-        ([900, 900], 900),
-        ([900, 100], 100),
-    ],
-)
-def test_a_rate_that_more_than_doubles_is_confirmed_by_the_next_reading(rises, confirmed):
-    ends = np.cumsum([0, 1000, *(10 * rate for rate in rises)])
-    readings = [(10 * number, end) for number, end in enumerate(ends)]
-    assert read(*readings).confirmed[0] == pytest.approx(confirmed)
-
-
 @pytest.mark.parametrize(("at_s", "counts"), [(9, False), (10, False), (11, True)])
 def test_ends_from_the_log_count_unless_they_are_older_than_the_last_reading(at_s, counts):
     rates = Rates(1)
