@@ -83,7 +83,23 @@ class Scene:
         self.waiting.setdefault(node, []).append(self.dispatcher.begun(node, topic, partition))
 
 
-@given(st.binary(max_size=40))
+@pytest.mark.parametrize(
+    ("key", "digest"),
+    [
+        (b"21", -973932308),
+        (b"foobar", -790332482),
+        (b"a-little-bit-long-string", -985981536),
+        (b"a-little-bit-longer-string", -1486304829),
+        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
+        (b"abc", 479470107),
+    ],
+)
+def test_the_digests_are_those_of_kafkas_own_test(key: bytes, digest: int) -> None:
+    """``UtilsTest.testMurmur2``."""
+    assert murmur2(key) == digest & 0xFFFFFFFF
+
+
+@given(st.binary(max_size=300))
 def test_keys_hash_as_in_java(key: bytes) -> None:
     assert murmur2(key) == kafka_pythons_murmur2(key)
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from struct import iter_unpack
+from struct import Struct, unpack_from
 
 _M = 0x5BD1E995
 _MASK = 0xFFFFFFFF
+
+_WORDS = [Struct(f"<{count}I").unpack_from for count in range(64)]
+"""Unpacks the whole words of short keys: making the format costs as much as hashing a word or two."""
 
 
 def murmur2(data: bytes) -> int:
     """Return the 32-bit MurmurHash2 of Kafka's clients, as an unsigned number (``Utils.murmur2``)."""
     length = len(data)
-    whole = length & ~3
+    count = length >> 2
     digest = 0x9747B28C ^ length
-    for (word,) in iter_unpack("<I", memoryview(data)[:whole]):
+    for word in _WORDS[count](data) if count < len(_WORDS) else unpack_from(f"<{count}I", data):
         word = word * _M & _MASK  # noqa: PLW2901 (the same value, mixed)
-        digest = (digest * _M & _MASK) ^ ((word ^ word >> 24) * _M & _MASK)
-    if whole != length:
-        digest = (digest ^ int.from_bytes(data[whole:], "little")) * _M & _MASK
+        digest = (digest * _M ^ (word ^ word >> 24) * _M) & _MASK
+    if length & 3:
+        digest = (digest ^ int.from_bytes(data[count << 2 :], "little")) * _M & _MASK
     digest = (digest ^ digest >> 13) * _M & _MASK
     return digest ^ digest >> 15
 
