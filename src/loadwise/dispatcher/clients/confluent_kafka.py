@@ -7,12 +7,10 @@ librdkafka calls no partitioner of Python's, so the partition is chosen before `
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from loadwise.dispatcher.acknowledgements import Batch
 from loadwise.dispatcher.background import Background
 from loadwise.dispatcher.clients.errors import report
 from loadwise.dispatcher.dispatcher import Dispatcher, free_dispatcher
@@ -83,7 +81,8 @@ class ConfluentProducer(Producer):
         )
         linger_ms = float(config.get("linger.ms", config.get("queue.buffering.max.ms", 5)))
         batch_bytes = int(config.get("batch.size", 1_000_000))
-        dispatcher.follow(self, batch_bytes=batch_bytes, linger_s=linger_ms / 1000, turn_s=linger_ms / 1000)
+        turn_ms = float(config.get("sticky.partitioning.linger.ms", 2 * linger_ms))  # librdkafka's default
+        dispatcher.follow(self, batch_bytes=batch_bytes, linger_s=linger_ms / 1000, turn_s=turn_ms / 1000)
 
     def produce(  # noqa: PLR0917 (confluent-kafka's)
         self,
@@ -103,17 +102,19 @@ class ConfluentProducer(Producer):
                 self._await_metadata(topic)
             partition = self.dispatcher.partition(topic, key.encode() if isinstance(key, str) else key, size)
         told = on_delivery or callback or self._on_delivery
-        batch = None if partition == NO_LEADER else self._batch(topic, partition)
-        if batch is None:
+        batch = self._batches.get(topic)
+        if batch is not None and batch.partition == partition and batch.waits:
             self._produce(topic, value, key, partition, told, None, timestamp, headers)
-            return
-        batch.count(size)
-        delivered = batch.delivered if told is None else partial(batch.delivered_to, told)
-        try:
-            self._produce(topic, value, key, partition, delivered, None, timestamp, headers)
-        except BaseException:
-            batch.take_back(size)
-            raise
+            batch.size += size
+        elif partition == NO_LEADER or (leader := self._leader(topic, partition)) == NO_LEADER:
+            self._produce(topic, value, key, partition, told, None, timestamp, headers)
+        else:
+            batch = self._batches[topic] = _Batch(self.dispatcher, leader, topic, partition, size, told)
+            try:
+                self._produce(topic, value, key, partition, batch.delivered, None, timestamp, headers)
+            except BaseException:
+                batch.take_back()
+                raise
 
     def leaders(self, topic: str) -> Mapping[int, int]:
         """Return the leader of each partition; none before the first answer, when librdkafka chooses itself."""
@@ -136,81 +137,46 @@ class ConfluentProducer(Producer):
             return
         self._waits = self._metadata.wait(_FIRST_RECORD_S)
 
-    def _batch(self, topic: str, partition: int) -> _Batch | None:
-        """Return the batch that the next record of a partition belongs to; None if its leader is unknown."""
-        batch = self._batches.get(topic)
-        if batch is not None and batch.partition == partition and batch.waiting:
-            return batch
-        metadata = self._partitions(topic).get(partition)
-        if metadata is None or metadata.leader == NO_LEADER:
-            return None
-        self._batches[topic] = batch = _Batch(self.dispatcher, metadata.leader, topic, partition)
-        return batch
+    def _leader(self, topic: str, partition: int) -> int:
+        found = self._partitions(topic).get(partition)
+        return NO_LEADER if found is None else int(found.leader)
 
 
 class _Batch:
-    """Records that were produced one after the other for one partition, until all of them are delivered.
+    """Records that are produced one after the other for one partition, until the first of them is delivered.
 
-    librdkafka does not show its own batches. To count these costs less than to count each record.
+    librdkafka does not show its own batches. A callback for one record of them costs less than one for each.
     """
 
-    def __init__(self, dispatcher: Dispatcher, node: int, topic: str, partition: int) -> None:
+    def __init__(  # noqa: PLR0917 (each is one thing)
+        self, dispatcher: Dispatcher, node: int, topic: str, partition: int, size: int, told: OnDelivery | None
+    ) -> None:
         self.partition = partition
-        self.waiting = 0
-        """Records that are not delivered yet."""
+        self.size = size
+        """Bytes of its records so far; threads that add at the same time may lose some."""
+        self.waits = True
+        """Whether the first record is not delivered yet."""
         self._dispatcher = dispatcher
-        self._node = node
-        self._topic = topic
-        self._begun: Batch | None = None
-        self._size = 0
-        self._took_s: float | None = None
-        self._error: KafkaError | None = None
-        self._lock = threading.Lock()
+        self._begun = dispatcher.begun(node, topic, partition)
+        self._told = told
 
-    def count(self, size: int) -> None:
-        """One record more."""
-        with self._lock:
-            if self._begun is None:
-                self._begun = self._dispatcher.begun(self._node, self._topic, self.partition)
-                self._size, self._took_s, self._error = 0, None, None
-            self.waiting += 1
-            self._size += size
-
-    def take_back(self, size: int) -> None:
-        """The last record was refused at once."""
-        with self._lock:
-            self.waiting -= 1
-            self._size -= size
-            if not self.waiting:
-                self._ended(None)
+    def take_back(self) -> None:
+        """The first record was refused at once."""
+        self.waits = False
+        self._dispatcher.acknowledged(self._begun, None, 0)
 
     def delivered(self, error: Any, message: Any) -> None:
-        """librdkafka: a record was delivered, or failed."""
-        with self._lock:
-            self.waiting -= 1
-            if error is None:
-                self._took_s = message.latency()
-            elif error.code() not in _TAKEN_BACK:
-                self._error = error
-            if self.waiting:
-                return
-            self._ended(self._took_s)
-
-    def delivered_to(self, told: OnDelivery, error: Any, message: Any) -> None:
-        """librdkafka: the same, with the user's callback."""
-        self.delivered(error, message)
-        told(error, message)
-
-    def _ended(self, took_s: float | None) -> None:
-        """All records are delivered, have failed or were taken back."""
-        begun, self._begun = self._begun, None
-        if begun is None:
-            return
-        if self._error is None:
-            self._dispatcher.acknowledged(begun, took_s, self._size)
+        """librdkafka: the first record was delivered, or failed."""
+        self.waits = False
+        if error is None:
+            self._dispatcher.acknowledged(self._begun, message.latency(), self.size)
+        elif error.code() in _TAKEN_BACK:
+            self._dispatcher.acknowledged(self._begun, None, 0)
         else:
-            code = self._error.code()
-            report(self._dispatcher, begun, None if code < -1 else code, network=code in _NETWORK)
+            code = error.code()
+            report(self._dispatcher, self._begun, None if code < -1 else code, network=code in _NETWORK)
+        if self._told is not None:
+            self._told(error, message)
 
 
 def _topics(list_topics: Callable[..., Any]) -> Mapping[str, TopicMetadata]:
