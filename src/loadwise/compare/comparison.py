@@ -14,6 +14,9 @@ from loadwise.assignor.model import NOBODY, Assignment, Assignor, GroupSnapshot
 from loadwise.assignor.strategy import strategies
 from loadwise.compare.situation import Situation
 
+SPREAD = " + dispatcher"
+"""Follows an assignor's name in the rows whose records were spread by a dispatcher."""
+
 _RUNS = 2
 """The fastest of this many runs counts, so that cold caches do not."""
 
@@ -23,7 +26,7 @@ class Row:
     """One assignor's answer."""
 
     assignor: str
-    """The name that it was asked for by."""
+    """The name that it was asked for by, with `SPREAD` if producers spread the keys."""
     assignment: Assignment
     """The target: where everything is once it has moved, whether by an eager or a cooperative protocol."""
     measured: Measurement
@@ -43,7 +46,7 @@ class Comparison:
 
     @property
     def group(self) -> GroupSnapshot:
-        """The group that was asked about; what its members own may differ from row to row, nothing else does."""
+        """The group that was asked about; what its members own, and spread loads, may differ from row to row."""
         return self.rows[0].assignment.group
 
     @property
@@ -84,15 +87,21 @@ def compare(situation: Situation, names: Iterable[str], clock: Callable[[], floa
     A name is an algorithm's (``sticky``) or one on the wire (``cooperative-sticky``). Raises `UnknownAssignorError` for
     one that there is not and `BadInputError` where there is nothing to assign.
     """
+    cases = {"": situation}
+    names = list(names)
+    if situation.spread is not None:
+        cases[SPREAD] = replace(situation, load=situation.spread)
     rows: list[Row] = []
-    for name in names:
-        assignor = assignor_named(name)
-        if situation.tuned is not None and situation.tuned.name == assignor.name:
-            assignor = situation.tuned
-        assignment, elapsed_s = _timed(assignor, situation.under(assignor), clock)
-        rows.append(
-            Row(assignor=name, assignment=assignment, measured=measure(assignment), elapsed_ms=elapsed_s * 1000)
-        )
+    for suffix, case in cases.items():
+        for name in names:
+            assignor = assignor_named(name)
+            if case.tuned is not None and case.tuned.name == assignor.name:
+                assignor = case.tuned
+            assignment, elapsed_s = _timed(assignor, case.under(assignor), clock)
+            measured = measure(assignment)
+            rows.append(
+                Row(assignor=name + suffix, assignment=assignment, measured=measured, elapsed_ms=elapsed_s * 1000)
+            )
     return Comparison(about=situation.about, rows=rows, labels=situation.labels)
 
 

@@ -104,18 +104,15 @@ def _capacity() -> Situation:
 
 
 def _hot_key() -> Situation:
-    return _clicks(
-        f"{_HOT_KEYS:,} keys by Zipf's law (exponent {_HOT_EXPONENT}), placed by murmur2: weighted is the assignor"
-        " alone. In hot-key-spread the producer spreads them.",
-        spread=False,
-    )
-
-
-def _hot_key_spread() -> Situation:
-    return _clicks(
-        "The records of the scenario hot-key, spread by SpreadKeys(choices=2): sticky is the dispatcher alone,"
-        " weighted is both.",
-        spread=True,
+    spreader = KeySpreader(SpreadKeys(choices=2), _HOT_PARTITIONS)
+    return Situation(
+        about=f"{_HOT_KEYS:,} keys by Zipf's law (exponent {_HOT_EXPONENT}), placed by murmur2, or by a dispatcher with"
+        " SpreadKeys(choices=2).",
+        members=_members("clicks", 6),
+        partitions={"clicks": _HOT_PARTITIONS},
+        load={"clicks": _clicks(lambda key: partition_of(key, _HOT_PARTITIONS))},
+        spread={"clicks": _clicks(lambda key: spreader.partition(key, 1))},
+        load_unit="records",
     )
 
 
@@ -127,7 +124,6 @@ SCENARIOS: dict[str, Callable[[], Situation]] = {
     "drift": _drift,
     "capacity": _capacity,
     "hot-key": _hot_key,
-    "hot-key-spread": _hot_key_spread,
 }
 """Every built-in situation, by name."""
 
@@ -151,21 +147,13 @@ def _events(
     )
 
 
-def _clicks(about: str, *, spread: bool) -> Situation:
-    """A topic whose keys are hot, with each record where its producer sends it."""
-    spreader = KeySpreader(SpreadKeys(choices=2), _HOT_PARTITIONS)
+def _clicks(partition: Callable[[bytes], int]) -> list[float]:
+    """The records of each partition of a topic whose keys are hot."""
     upto = list(accumulate(rank**-_HOT_EXPONENT for rank in range(1, _HOT_KEYS + 1)))
     loads = [0.0] * _HOT_PARTITIONS
     for number in range(_HOT_RECORDS):
-        key = b"key-%d" % bisect(upto, number * _GOLDEN % 1 * upto[-1])
-        loads[spreader.partition(key, 1) if spread else partition_of(key, _HOT_PARTITIONS)] += 1
-    return Situation(
-        about=about,
-        members=_members("clicks", 6),
-        partitions={"clicks": _HOT_PARTITIONS},
-        load={"clicks": loads},
-        load_unit="records",
-    )
+        loads[partition(b"key-%d" % bisect(upto, number * _GOLDEN % 1 * upto[-1]))] += 1
+    return loads
 
 
 def _zipf_loads() -> list[float]:

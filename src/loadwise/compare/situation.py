@@ -44,6 +44,8 @@ class Situation:
     """Load of each partition; None where nothing is known, and every partition counts as 1."""
     load_unit: str = ""
     """The unit of the loads, as ``records``; empty if unknown."""
+    spread: TopicLoads | None = None
+    """The loads when producers spread the keys; each assignor then answers with these, too."""
     racks: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     """Racks of the replicas of each partition."""
     labels: Mapping[str, str] = field(default_factory=dict)
