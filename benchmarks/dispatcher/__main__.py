@@ -1,9 +1,14 @@
-"""A producer with a dispatcher beside the client's own partitioner: ``python -m benchmarks.dispatcher``.
+"""Producers with a dispatcher beside their clients' own partitioners: ``python -m benchmarks.dispatcher``.
 
-Three brokers lead 50, 25 and 15 of 90 partitions. Both producers send the same records, one after the other, in five
-pairs whose order alternates: once as many as they can (records/s), once at a fixed rate (latency). In one scene all
-brokers answer at once, in the other each Produce request to the broker that leads most waits. A ratio is ours by the
-client's own; below each median stands the range of all pairs.
+Three brokers lead 50, 25 and 15 of 90 partitions. Both producers of a client send the same records, one after the
+other, in pairs whose order alternates: as many as they can (records/s and CPU), then at a fixed rate (latency).
+
+slow      The broker that leads most is slowed: each of its Produce requests waits, or with --apache its process stands
+          still by turns. Each pair has new producers; the first fifth of the records at a fixed rate does not count.
+healthy   No broker is slowed. Pairs are many and short, and all of a client's have the same two producers.
+
+A table shows the median of both and of their ratios, and the interval that it lies in with 95 % confidence (bootstrap).
+With --java, Java's producer (KIP-794) sends at the same rate in each pair, with the same warm-up.
 """
 
 from __future__ import annotations
@@ -11,19 +16,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import statistics
+import os
 import subprocess
 import sys
-import time
-import timeit
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Protocol
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from benchmarks.dispatcher.cluster import LEADS, SLOWED, TOPIC, cluster
+from benchmarks.dispatcher.pairs import compare
 from benchmarks.dispatcher.produce import CLIENTS, LINGER_MS, VALUE
 
-SLOWED_MS = 50
+_WARM_UP = 5
+"""One of so many records at a fixed rate, before those that count."""
 
 
 class Brokers(Protocol):
@@ -35,139 +40,164 @@ class Brokers(Protocol):
         """Slow one broker; 0: no longer."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """How many records are sent in a pair."""
+
+    name: str
+    pairs: int
+    records: int
+    """As many as the producer can."""
+    seconds: float
+    """At the fixed rate."""
+    fresh: bool
+    """Whether each pair has new producers."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The pairs of a client, by quantity: theirs and ours."""
+
+    pairs: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+
+    def add(self, name: str, theirs: float, ours: float) -> None:
+        self.pairs.setdefault(name, []).append((theirs, ours))
+
+
 def main() -> None:
-    """Run what the command line asks for, and print a table."""
-    options = argparse.ArgumentParser(prog="benchmarks.dispatcher", description=__doc__)
+    """Run what the command line asks for, and print a table for each scene."""
+    options = argparse.ArgumentParser(
+        prog="benchmarks.dispatcher", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--client", action="append", choices=CLIENTS, help="default: all")
-    options.add_argument("--pairs", type=int, default=5)
-    options.add_argument("--records", type=int, default=30_000, help="as many as they can")
+    options.add_argument("--scene", action="append", choices=["slow", "healthy"], help="default: both")
+    options.add_argument("--pairs", type=int, default=5, help="of the scene slow")
+    options.add_argument("--healthy-pairs", type=int, default=15)
+    options.add_argument("--records", type=int, default=10_000, help="as many as they can")
     options.add_argument("--rate", type=float, default=2000.0, help="records a second...")
-    options.add_argument("--seconds", type=float, default=10.0, help="... for so long")
-    options.add_argument("--slowed-ms", type=int, default=SLOWED_MS)
+    options.add_argument("--seconds", type=float, default=4.0, help="... for so long; a quarter in healthy")
+    options.add_argument("--slowed-ms", type=int, help="default: 50; 200 with --apache")
     options.add_argument("--against", choices=["own", "sticky"], default="own", help="sticky: kafka-python's other one")
-    options.add_argument("--apache", action="store_true", help="on Apache Kafka: the broker stands still by turns")
-    options.add_argument("--java", action="store_true", help="Java's producer at the same rate, in each pair")
+    options.add_argument("--apache", action="store_true", help="on Apache Kafka instead of the coordinator")
+    options.add_argument("--java", action="store_true", help="with Java's producer")
     given = options.parse_args()
-    if given.apache:
+    if given.slowed_ms is None:
+        given.slowed_ms = 200 if given.apache else 50
+    scenes = [
+        _Scene("slow", given.pairs, given.records, given.seconds, fresh=True),
+        _Scene("healthy", given.healthy_pairs, given.records, given.seconds / 4, fresh=False),
+    ]
+    with _brokers(apache=given.apache) as brokers:
+        for scene in scenes:
+            if scene.name in (given.scene or ["slow", "healthy"]):
+                brokers.slow(given.slowed_ms if scene.name == "slow" else 0)
+                _print(scene, _play(scene, brokers, given), given)
+
+
+@contextlib.contextmanager
+def _brokers(*, apache: bool) -> Iterator[Brokers]:
+    if apache:
         from benchmarks.dispatcher.apache import apache_cluster
 
-        running: contextlib.AbstractContextManager[Brokers] = apache_cluster()
+        with apache_cluster() as brokers:
+            yield brokers
     else:
-        running = cluster()
-    with running as brokers:
-        for client in given.client or CLIENTS:
-            for slowed_ms in (0, given.slowed_ms):
-                brokers.slow(slowed_ms)
-                _compare(client, brokers, slowed_ms, given)
-    _print_cost()
+        with cluster() as brokers:
+            yield brokers
 
 
-def _compare(client: str, brokers: Brokers, slowed_ms: int, given: argparse.Namespace) -> None:
-    ratios: dict[str, list[float]] = {}
-    seen: dict[str, list[tuple[float, float]]] = {}
-    for pair in range(given.pairs):
-        found: dict[str, dict[str, float]] = {}
-        order = [given.against, "loadwise"]
-        for partitioner in order if pair % 2 else reversed(order):
-            flood = _run(client, partitioner, brokers, given.records, 0)
-            steady = _run(client, partitioner, brokers, int(given.rate * given.seconds), given.rate)
-            found[partitioner] = {"records/s": flood["records_per_s"], "flood mean ms": flood["mean_ms"]}
-            found[partitioner] |= {"mean ms": steady["mean_ms"], "p99 ms": steady["p99_ms"]}
-            found[partitioner] |= {"CPU µs": flood["cpu_us"]}
-        if given.java:
-            from benchmarks.dispatcher.apache import javas_latencies_ms
-
-            records = int(given.rate * given.seconds)
-            mean_ms, p99_ms = javas_latencies_ms(brokers.address, records, given.rate, len(VALUE), LINGER_MS)
-            found[given.against] |= {"Java's mean ms": mean_ms, "Java's p99 ms": p99_ms}
-            ours = found["loadwise"]
-            ours |= {"Java's mean ms": ours["mean ms"], "Java's p99 ms": ours["p99 ms"]}
-        for name, own in found[given.against].items():
-            ratios.setdefault(name, []).append(found["loadwise"][name] / own)
-            seen.setdefault(name, []).append((own, found["loadwise"][name]))
-    scene = f"broker {SLOWED}, which leads {LEADS[SLOWED]}, {slowed_ms} ms slower" if slowed_ms else "no broker slowed"
-    print(f"{client} against {given.against}, {scene}, median of {given.pairs} pairs", flush=True)
-    for name, found_ratios in ratios.items():
-        own, ours = (statistics.median(column) for column in zip(*seen[name], strict=True))
-        low, high = min(found_ratios), max(found_ratios)
-        print(f"  {name:>14}: {own:10,.2f} to {ours:10,.2f}, {statistics.median(found_ratios) - 1:+.0%}", end="")
-        print(f" ({low - 1:+.0%} to {high - 1:+.0%})", flush=True)
-
-
-def _run(client: str, partitioner: str, brokers: Brokers, records: int, rate: float) -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.dispatcher.produce", client, partitioner, brokers.address, TOPIC]
-    ran = subprocess.run([*command, str(records), str(rate)], capture_output=True, text=True, check=False)
-    if ran.returncode:
-        raise SystemExit(ran.stderr)
-    found: dict[str, float] = json.loads(ran.stdout)
-    if found["failures"]:
-        raise SystemExit(f"{found['failures']} records failed: {ran.stderr}")
-    return found
+def _play(scene: _Scene, brokers: Brokers, given: argparse.Namespace) -> dict[str, _Seen]:
+    clients = given.client or CLIENTS
+    seen = {client: _Seen() for client in clients}
+    partitioners = (given.against, "loadwise")
+    with contextlib.ExitStack() as kept:
+        running = {}
+        if not scene.fresh:
+            for client in clients:
+                for partitioner in partitioners:
+                    running[client, partitioner] = kept.enter_context(_Producer(client, partitioner, brokers))
+                    running[client, partitioner].send(scene.records, scene.records, 0)
+        for pair in range(scene.pairs):
+            steady: dict[str, dict[str, float]] = {}
+            for client in clients:
+                found: dict[str, dict[str, float]] = {}
+                for partitioner in partitioners if pair % 2 else reversed(partitioners):
+                    with contextlib.ExitStack() as opened:
+                        producer = running.get((client, partitioner))
+                        if producer is None:
+                            producer = opened.enter_context(_Producer(client, partitioner, brokers))
+                        found[partitioner] = _measure(producer, scene, given.rate)
+                steady[client] = found["loadwise"]
+                for name, theirs in found[given.against].items():
+                    seen[client].add(name, theirs, found["loadwise"][name])
+            if given.java and scene.fresh:
+                java = _java(brokers, scene, given.rate)
+                for client in clients:
+                    for name, theirs in java.items():
+                        seen[client].add(f"{name} beside Java's", theirs, steady[client][name])
+            print(f"{scene.name}: pair {pair + 1} of {scene.pairs}", file=sys.stderr, flush=True)
+    return seen
 
 
-class _Metadata:
-    """A client's metadata of 90 partitions, at its own price."""
-
-    def __init__(self) -> None:
-        leaders = [broker for broker, count in LEADS.items() for _ in range(count)]
-        self._partitions = {TOPIC: dict(enumerate(leaders))}
-
-    def topics(self) -> set[str]:
-        return set(self._partitions)
-
-    def partitions_for_topic(self, topic: str) -> set[int]:
-        return set(self._partitions[topic])
-
-    def available_partitions_for_topic(self, topic: str) -> set[int]:
-        return {partition for partition, leader in self._partitions[topic].items() if leader != -1}
-
-    def leader_for_partition(self, partition: Any) -> int:
-        return self._partitions[partition.topic][partition.partition]
+def _measure(producer: _Producer, scene: _Scene, rate: float) -> dict[str, float]:
+    count = int(rate * scene.seconds)
+    steady = producer.send(count, count // (_WARM_UP - 1) if scene.fresh else 0, rate)
+    flood = producer.send(scene.records, 0, 0)
+    return {name: flood[name] for name in ("records/s", "CPU µs")} | {
+        name: steady[name] for name in ("mean ms", "p99 ms")
+    }
 
 
-class _Accumulator:
-    """aiokafka's, while a batch of each partition is open."""
+def _java(brokers: Brokers, scene: _Scene, rate: float) -> dict[str, float]:
+    from benchmarks.dispatcher.apache import javas_latencies_ms
 
-    def __init__(self) -> None:
-        self._batches = {(TOPIC, number): True for number in range(sum(LEADS.values()))}
-
-
-def _print_cost() -> None:
-    """Print what choosing a partition costs for each record, in the client's own way and in ours."""
-    from aiokafka import AIOKafkaProducer
-    from aiokafka.partitioner import DefaultPartitioner as AiokafkasPartitioner
-    from kafka.partitioner import DefaultPartitioner
-
-    from loadwise import AiokafkaProducer, Dispatcher
-    from loadwise.dispatcher.clients.kafka_python import KafkaPythonPartitioner
-
-    def producer(kind: Any) -> Any:
-        made = kind.__new__(kind)
-        made._metadata, made._closed, made._partitioner = _Metadata(), True, AiokafkasPartitioner()
-        return made
-
-    ours = producer(AiokafkaProducer)
-    ours._message_accumulator, ours.dispatcher = _Accumulator(), Dispatcher()
-    ours.dispatcher.follow(ours)
-    metadata, value = _Metadata(), bytes(500)
-    for key in (None, b"key-of-16-bytes-"):
-        cost = {
-            "kafka-python": [
-                _cost_us(partial(each.partition, TOPIC, key, key, value, value, metadata))
-                for each in (DefaultPartitioner(), KafkaPythonPartitioner(Dispatcher()))
-            ],
-            "aiokafka": [
-                _cost_us(partial(each._partition, TOPIC, None, key, value, key, value))
-                for each in (producer(AIOKafkaProducer), ours)
-            ],
-        }
-        for client, (own_us, ours_us) in cost.items():
-            print(f"{client}, {'a key' if key else 'no key'}: own {own_us:.2f} µs a record, ours {ours_us:.2f} µs")
+    count = int(rate * scene.seconds)
+    mean_ms, p99_ms = javas_latencies_ms(
+        brokers.address, count, count // (_WARM_UP - 1), rate=rate, value_bytes=len(VALUE), linger_ms=LINGER_MS
+    )
+    return {"mean ms": mean_ms, "p99 ms": p99_ms}
 
 
-def _cost_us(call: Callable[[], object]) -> float:
-    """Return the least CPU time of a call, in microseconds."""
-    return min(timeit.repeat(call, timer=time.process_time, number=20_000, repeat=5)) / 20_000 * 1e6
+class _Producer:
+    """A producer in a process of its own, until the block ends."""
+
+    def __init__(self, client: str, partitioner: str, brokers: Brokers) -> None:
+        command = [sys.executable, "-m", "benchmarks.dispatcher.produce", client, partitioner, brokers.address, TOPIC]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self) -> _Producer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def send(self, records: int, warm_up: int, rate: float) -> dict[str, float]:
+        """Send records, after others that do not count; return what was measured."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{records} {warm_up} {rate}\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit("the producer has ended; see its error above")
+        found: dict[str, float] = json.loads(line)
+        if found["failures"]:
+            raise SystemExit(f"{found['failures']:.0f} records failed")
+        return found
+
+
+def _print(scene: _Scene, seen: dict[str, _Seen], given: argparse.Namespace) -> None:
+    where = "Apache Kafka" if given.apache else "coordinator"
+    slowed = f"broker {SLOWED}, which leads {LEADS[SLOWED]} of {sum(LEADS.values())} partitions, slowed by"
+    about = f"{slowed} {given.slowed_ms} ms" if scene.name == "slow" else "no broker slowed"
+    print(f"\n{where}, {about}; {given.against} to loadwise, {scene.pairs} pairs, load {os.getloadavg()[0]:.1f}\n")
+    names = list(next(iter(seen.values())).pairs)
+    print(f"| {scene.name} | " + " | ".join(names) + " |")
+    print("|---" * (len(names) + 1) + "|")
+    for client, found in seen.items():
+        print(f"| {client} | " + " | ".join(str(compare(found.pairs[name])) for name in names) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -72,16 +72,17 @@ def apache_cluster() -> Iterator[ApacheCluster]:
 
 
 def javas_latencies_ms(
-    address: str, records: int, rate: float, value_bytes: int, linger_ms: int
+    address: str, records: int, warm_up: int, *, rate: float, value_bytes: int, linger_ms: int
 ) -> tuple[float, float]:
     """Return mean and p99 of Java's producer (KIP-794) at this rate, after a warm-up."""
     java = shutil.which("java")
-    assert java is not None
+    if java is None:
+        raise SystemExit("Java's producer needs a JDK: apt-get install openjdk-17-jdk-headless")
     properties = [f"bootstrap.servers={address}", f"linger.ms={linger_ms}", "batch.size=16384", "acks=1"]
     properties += ["enable.idempotence=false"]
     command = [java, "-cp", f"{jars()}/*", "org.apache.kafka.tools.ProducerPerformance", "--topic", TOPIC]
-    command += ["--record-size", str(value_bytes), "--throughput", str(rate), "--warmup-records", str(records // 4)]
-    command += ["--num-records", str(records + records // 4), "--producer-props", *properties]
+    command += ["--record-size", str(value_bytes), "--throughput", str(rate), "--warmup-records", str(warm_up)]
+    command += ["--num-records", str(records + warm_up), "--producer-props", *properties]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     # The last line is of the records after the warm-up.
     found = _JAVAS_RESULT.findall(ran.stdout.strip().splitlines()[-1] if ran.stdout.strip() else "")

@@ -1,14 +1,14 @@
-"""One run of one producer, in a process of its own: it prints what it measured as a line of JSON."""
+"""One producer in a process: for each line of records, warm-up and rate it prints what it measured, as JSON."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import json
+import sys
 import time
-from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from loadwise import Dispatcher
 
@@ -45,129 +45,155 @@ class Pace:
         return sent / self._rate - (time.perf_counter() - self._began_s) if self._rate else 0.0
 
 
-def kafka_python(address: str, topic: str, partitioner: str, records: int, rate: float) -> Latencies:
-    """Send by kafka-python."""
-    from kafka import KafkaProducer
-    from kafka.partitioner import StickyPartitioner
+class Producer(Protocol):
+    """A producer of one client."""
 
-    from loadwise import kafka_python_producer
+    def send(self, records: int, rate: float) -> Latencies:
+        """Send so many records at this rate, and wait until all are acknowledged."""
+        ...
 
-    config: dict[str, Any] = {"bootstrap_servers": address, "linger_ms": LINGER_MS}
-    if partitioner == "loadwise":
-        producer = kafka_python_producer(dispatcher=Dispatcher(), **config)
-    elif partitioner == "sticky":
-        producer = KafkaProducer(partitioner=StickyPartitioner(), **config)
-    else:
-        producer = KafkaProducer(**config)
-    found = Latencies()
-    producer.partitions_for(topic)
-    pace = Pace(rate)
-    for number in range(records):
-        if (ahead_s := pace.ahead_s(number)) > 0.001:
-            time.sleep(ahead_s)
-        future = producer.send(topic, VALUE)
-        future.add_callback(found.add, time.perf_counter()).add_errback(found.fail)
-    producer.flush()
-    producer.close()
-    return found
+    def close(self) -> None:
+        """End."""
 
 
-def aiokafka(address: str, topic: str, partitioner: str, records: int, rate: float) -> Latencies:
-    """Send by aiokafka."""
-    from aiokafka import AIOKafkaProducer
+class _KafkaPython:
+    def __init__(self, address: str, topic: str, partitioner: str) -> None:
+        from kafka import KafkaProducer
+        from kafka.partitioner import StickyPartitioner
 
-    from loadwise import aiokafka_producer
+        from loadwise import kafka_python_producer
 
-    found = Latencies()
-
-    def done(began_s: float, future: asyncio.Future[object]) -> None:
-        if future.exception() is None:
-            found.add(began_s)
-        else:
-            found.fail()
-
-    async def run() -> None:
         config: dict[str, Any] = {"bootstrap_servers": address, "linger_ms": LINGER_MS}
-        made = aiokafka_producer(**config) if partitioner == "loadwise" else AIOKafkaProducer(**config)
-        async with made as producer:
-            await producer.partitions_for(topic)
-            pace = Pace(rate)
-            for number in range(records):
-                if (ahead_s := pace.ahead_s(number)) > 0.001:
-                    await asyncio.sleep(ahead_s)
-                elif number % 100 == 0:
-                    await asyncio.sleep(0)
-                sent = partial(done, time.perf_counter())
-                future = await producer.send(topic, VALUE)
-                future.add_done_callback(sent)
-            await producer.flush()
-
-    asyncio.run(run())
-    return found
-
-
-def confluent_kafka(address: str, topic: str, partitioner: str, records: int, rate: float) -> Latencies:
-    """Send by confluent-kafka."""
-    from confluent_kafka import Producer
-
-    from loadwise import confluent_producer
-
-    config = {"bootstrap.servers": address, "linger.ms": LINGER_MS, "batch.size": 16384}
-    config["queue.buffering.max.messages"] = 10_000_000
-    producer = confluent_producer(config) if partitioner == "loadwise" else Producer(config)
-    found = Latencies()
-
-    def delivered(error: object, message: Any) -> None:
-        if error is None:
-            found.taken_s.append(message.latency())
+        if partitioner == "loadwise":
+            self._producer = kafka_python_producer(dispatcher=Dispatcher(), **config)
+        elif partitioner == "sticky":
+            self._producer = KafkaProducer(partitioner=StickyPartitioner(), **config)
         else:
-            found.fail()
+            self._producer = KafkaProducer(**config)
+        self._topic = topic
+        self._producer.partitions_for(topic)
 
-    for _ in range(20):  # metadata comes with the first records
-        producer.produce(topic, VALUE)
-        producer.flush()
-    pace = Pace(rate)
-    for number in range(records):
-        if (ahead_s := pace.ahead_s(number)) > 0.001:
-            producer.poll(ahead_s)
-        producer.produce(topic, VALUE, on_delivery=delivered)
-        producer.poll(0)
-    producer.flush()
-    return found
+    def send(self, records: int, rate: float) -> Latencies:
+        found, pace = Latencies(), Pace(rate)
+        for number in range(records):
+            if (ahead_s := pace.ahead_s(number)) > 0.001:
+                time.sleep(ahead_s)
+            future = self._producer.send(self._topic, VALUE)
+            future.add_callback(found.add, time.perf_counter()).add_errback(found.fail)
+        self._producer.flush()
+        return found
+
+    def close(self) -> None:
+        self._producer.close()
 
 
-RUNS: dict[str, Callable[[str, str, str, int, float], Latencies]] = {
-    "kafka-python": kafka_python,
-    "aiokafka": aiokafka,
-    "confluent-kafka": confluent_kafka,
-}
+class _Aiokafka:
+    def __init__(self, address: str, topic: str, partitioner: str) -> None:
+        from aiokafka import AIOKafkaProducer
+
+        from loadwise import aiokafka_producer
+
+        self._runner = asyncio.Runner()
+        self._topic = topic
+
+        async def started() -> AIOKafkaProducer:
+            config: dict[str, Any] = {"bootstrap_servers": address, "linger_ms": LINGER_MS}
+            made = aiokafka_producer(**config) if partitioner == "loadwise" else AIOKafkaProducer(**config)
+            await made.start()
+            await made.partitions_for(topic)
+            return made
+
+        self._producer = self._runner.run(started())
+
+    def send(self, records: int, rate: float) -> Latencies:
+        return self._runner.run(self._send(records, rate))
+
+    def close(self) -> None:
+        self._runner.run(self._producer.stop())
+        self._runner.close()
+
+    async def _send(self, records: int, rate: float) -> Latencies:
+        found, pace = Latencies(), Pace(rate)
+
+        def done(began_s: float, future: asyncio.Future[object]) -> None:
+            if future.exception() is None:
+                found.add(began_s)
+            else:
+                found.fail()
+
+        for number in range(records):
+            if (ahead_s := pace.ahead_s(number)) > 0.001:
+                await asyncio.sleep(ahead_s)
+            elif number % 100 == 0:
+                await asyncio.sleep(0)
+            sent = partial(done, time.perf_counter())
+            future = await self._producer.send(self._topic, VALUE)
+            future.add_done_callback(sent)
+        await self._producer.flush()
+        return found
+
+
+class _ConfluentKafka:
+    def __init__(self, address: str, topic: str, partitioner: str) -> None:
+        from confluent_kafka import Producer as StockProducer
+
+        from loadwise import confluent_producer
+
+        config: dict[str, Any] = {"bootstrap.servers": address, "linger.ms": LINGER_MS, "batch.size": 16384}
+        config |= {"queue.buffering.max.messages": 10_000_000, "log_level": 2}
+        self._producer = confluent_producer(config) if partitioner == "loadwise" else StockProducer(config)
+        self._topic = topic
+
+    def send(self, records: int, rate: float) -> Latencies:
+        found, pace = Latencies(), Pace(rate)
+
+        def delivered(error: object, message: Any) -> None:
+            if error is None:
+                found.taken_s.append(message.latency())
+            else:
+                found.fail()
+
+        for number in range(records):
+            if (ahead_s := pace.ahead_s(number)) > 0.001:
+                self._producer.poll(ahead_s)
+            self._producer.produce(self._topic, VALUE, on_delivery=delivered)
+            self._producer.poll(0)
+        self._producer.flush()
+        return found
+
+    def close(self) -> None:
+        """Nothing is left after a flush."""
+
+
+_PRODUCERS: dict[str, Any] = dict(zip(CLIENTS, (_KafkaPython, _Aiokafka, _ConfluentKafka), strict=True))
 
 
 def main() -> None:
-    """Run what the command line asks for."""
+    """Run what the command line and the lines of standard input ask for."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("client", choices=CLIENTS)
     options.add_argument("partitioner", choices=["own", "sticky", "loadwise"])
     options.add_argument("address")
     options.add_argument("topic")
-    options.add_argument("records", type=int)
-    options.add_argument("rate", type=float)
     given = options.parse_args()
-    began_s, cpu_s = time.perf_counter(), time.process_time()
-    found = RUNS[given.client](given.address, given.topic, given.partitioner, given.records, given.rate)
-    taken_s, cpu_s = time.perf_counter() - began_s, time.process_time() - cpu_s
-    ordered = sorted(found.taken_s)
-    print(
-        json.dumps(
-            {
-                "records_per_s": len(ordered) / taken_s,
-                "mean_ms": 1000 * sum(ordered) / len(ordered),
-                "p99_ms": 1000 * ordered[len(ordered) * 99 // 100],
-                "cpu_us": 1e6 * cpu_s / given.records,
-                "failures": found.failures,
-            }
-        )
-    )
+    producer: Producer = _PRODUCERS[given.client](given.address, given.topic, given.partitioner)
+    for line in sys.stdin:
+        records, warm_up, rate = line.split()
+        if int(warm_up):
+            producer.send(int(warm_up), float(rate))
+        began_s, cpu_s = time.perf_counter(), time.process_time()
+        found = producer.send(int(records), float(rate))
+        taken_s, cpu_s = time.perf_counter() - began_s, time.process_time() - cpu_s
+        ordered = sorted(found.taken_s)
+        measured = {
+            "records/s": len(ordered) / taken_s,
+            "mean ms": 1000 * sum(ordered) / len(ordered),
+            "p99 ms": 1000 * ordered[len(ordered) * 99 // 100],
+            "CPU µs": 1e6 * cpu_s / int(records),
+            "failures": found.failures,
+        }
+        print(json.dumps(measured), flush=True)
+    producer.close()
 
 
 if __name__ == "__main__":
