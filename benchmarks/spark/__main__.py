@@ -27,11 +27,9 @@ from benchmarks.spark.environment import (
     shortfall,
     spark_jars,
 )
-from benchmarks.spark.results import Measured, Scenario, all_columns_table, goals, goals_table, table
+from benchmarks.spark.results import Measured, Scenario, all_columns_table, table
 
 KINDS = ["uniform", "skewed"]
-GOALS = ["count", "all columns"]
-"""The `WORKS` that have goals."""
 NEAR_EMPTY, SMALL = 1, 500
 """Records a partition and micro-batch."""
 WARM_UP = 3
@@ -55,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for scenario, readers in measured(chosen, brokers, jars, delay_ms):
                 results[scenario] = readers
                 print(f"\n{table(scenario, readers)}", flush=True)
-    print(f"\n{goals_table(goals(results))}\n\n{all_columns_table(results)}\n")
+    print(f"\n{all_columns_table(results)}\n")
     print(
         f"{chosen.records:,} records of 100 bytes in 12 partitions, {chosen.far_records:,} where Kafka is far away,"
         f" medians of {chosen.rounds} rounds, {os.cpu_count()} CPUs,"
@@ -74,7 +72,11 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", choices=["batches", "micro-batches"], help="measure only these")
     parser.add_argument("--kinds", choices=KINDS, nargs="+", default=KINDS, help="topics of batches")
     parser.add_argument(
-        "--works", choices=list(WORKS), nargs="+", default=GOALS, help="work of batches; default: %(default)s"
+        "--works",
+        choices=list(WORKS),
+        nargs="+",
+        default=["count", "all columns"],
+        help="work of batches; default: %(default)s",
     )
     parser.add_argument("--brokers", help="a running Kafka; default: starts Apache Kafka")
     parser.add_argument(

@@ -1,18 +1,13 @@
-"""The results of the benchmark: medians, tables in Markdown, and the distance to the goals. Pure."""
+"""The results of the benchmark: medians, and tables in Markdown. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from benchmarks.markdown import markdown
-from benchmarks.spark.readers import MIN_PARTITIONS, OURS, READY, THEIRS, by_hand
-
-NEAR, FAR = 0.75, 0.4
-"""The goal of a batch in shares of the tuned connector's time, with a near broker and with a distant one."""
-NO_WORSE = 1.05
-"""The goal of our defaults in shares of the time with the best options; the rest is noise."""
+from benchmarks.spark.readers import OURS, READY, THEIRS
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,28 +43,6 @@ Results = Mapping[Scenario, Mapping[str, Measured]]
 """The median of each reader in each scenario."""
 
 
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """Something that is to be reached, and how far it is."""
-
-    text: str
-    value: float
-    most: float | None
-    """The largest allowed value; None if it is only shown."""
-
-    @property
-    def bound(self) -> str:
-        """As text, empty without one."""
-        return "" if self.most is None else f"{self.most:.2f}"
-
-    @property
-    def verdict(self) -> str:
-        """In a word."""
-        if self.most is None:
-            return "told"
-        return "reached" if self.value <= self.most else "missed"
-
-
 def medians(rows: Sequence[Measured]) -> Measured:
     """The median of each figure by itself. Raises `StatisticsError` without rows."""
     tasks = [row.longest_over_mean for row in rows if row.longest_over_mean is not None]
@@ -83,9 +56,9 @@ def medians(rows: Sequence[Measured]) -> Measured:
 
 
 def table(scenario: Scenario, readers: Mapping[str, Measured]) -> str:
-    """A line for each reader; the last column is its wall time by that of our defaults."""
+    """A line for each reader; the last column is the wall time of our defaults by its own."""
     unit = "ms" if scenario.micro else "s"
-    heads = [str(scenario), f"wall {unit}", f"CPU {unit}", "longest/mean task", "memory MB", f"wall ÷ {OURS}"]
+    heads = [str(scenario), f"wall {unit}", f"CPU {unit}", "longest/mean task", "memory MB", f"{OURS} ÷ it"]
     rows = [
         [
             name,
@@ -93,7 +66,7 @@ def table(scenario: Scenario, readers: Mapping[str, Measured]) -> str:
             amount(row.cpu_s, scenario),
             "" if row.longest_over_mean is None else f"{row.longest_over_mean:.2f}",
             "" if row.memory_mb is None else f"{row.memory_mb:.0f}",
-            f"{row.wall_s / readers[OURS].wall_s:.2f}",
+            f"{readers[OURS].wall_s / row.wall_s:.2f}",
         ]
         for name, row in readers.items()
     ]
@@ -117,31 +90,3 @@ def all_columns_table(results: Results) -> str:
 def amount(seconds: float, scenario: Scenario) -> str:
     """A time as in the scenario's table, without its unit."""
     return f"{1000 * seconds:.0f}" if scenario.micro else f"{seconds:.2f}"
-
-
-def goals(results: Results) -> list[Goal]:
-    """What our defaults are to reach, beside those who were there."""
-    return [goal for scenario, readers in results.items() for goal in _goals(scenario, readers)]
-
-
-def _goals(scenario: Scenario, readers: Mapping[str, Measured]) -> Iterator[Goal]:
-    ours, tuned = readers[OURS], f"{THEIRS}, tuned"
-    if scenario.micro:
-        near_empty = scenario.name.startswith("near-empty")
-        wanted = {THEIRS: 0.45, tuned: 0.8 if near_empty else None}
-    else:
-        most = FAR if scenario.delay_ms else NEAR
-        wanted = {THEIRS: 0.45, tuned: most, f"{tuned}, minPartitions={MIN_PARTITIONS}": most}
-    for other, bound in (wanted | {by_hand(scenario.slots): NO_WORSE, READY: None}).items():
-        if other in readers:
-            yield Goal(f"{scenario}: wall by that of {other}", ours.wall_s / readers[other].wall_s, bound)
-    if ours.longest_over_mean is not None:
-        yield Goal(f"{scenario}: longest/mean task", ours.longest_over_mean, 1.10)
-    if ours.memory_mb is not None:
-        yield Goal(f"{scenario}: MB that a task takes", ours.memory_mb, 150)
-
-
-def goals_table(found: Sequence[Goal]) -> str:
-    """A line for each goal."""
-    rows = [[goal.text, f"{goal.value:.2f}", goal.bound, goal.verdict] for goal in found]
-    return markdown(["goal", "measured", "at most", ""], rows)
