@@ -22,9 +22,6 @@ from loadwise.protocol.error_codes import ErrorCode
 class Feature:
     """The state of a feature in one cluster. The cluster calls these hooks; here they do nothing."""
 
-    kinds: ClassVar[Mapping[str, type]] = {}
-    """The kinds of values that it keeps, by their names in a data directory."""
-
     flags: ClassVar[Mapping[str, tuple[int, int]]] = {}
     """The feature flags that ApiVersions lists, each with its oldest and its newest version."""
 
@@ -45,6 +42,11 @@ class Feature:
 
     def __init__(self, cluster: Any) -> None:
         """Begin without state in this `Cluster`."""
+
+    @classmethod
+    def kinds(cls) -> Mapping[str, type]:
+        """Return the kinds of values that it keeps, by their names in a data directory."""
+        return {}
 
     @classmethod
     def of(cls, cluster: Any) -> Self:

@@ -20,7 +20,6 @@ class ClusterAcls(Feature):
         "CreateAcls": Refused([Rows("results", "creations")]),
         "DeleteAcls": Refused([Rows("filter_results", "filters")]),
     }
-    kinds: ClassVar[Mapping[str, type]] = {"acl": AclRecord}
 
     def __init__(self, cluster: Cluster) -> None:
         options = None if cluster.security is None else cluster.security.authorization
@@ -28,6 +27,11 @@ class ClusterAcls(Feature):
         if isinstance(options, Authorization):
             self.authorizer = options.authorizer(cluster.keeper)
         cluster.authorizer = self.authorizer
+
+    @classmethod
+    def kinds(cls) -> Mapping[str, type]:
+        """Return the kinds of values that it keeps, by their names in a data directory."""
+        return {"acl": AclRecord}
 
     def load(self, state: Snapshot) -> None:
         """Load what administrators changed."""

@@ -19,10 +19,14 @@ class ClusterQuotas(Feature):
         "AlterClientQuotas": Refused([Rows("entries", "entries", inner=Rows("entity", "entity"))]),
         "DescribeClientQuotas": Refused(values=lambda _, __: {"entries": None}),
     }
-    kinds: ClassVar[Mapping[str, type]] = {"quota": QuotaRecord}
 
     def __init__(self, cluster: Cluster) -> None:
         self.quotas = ClientQuotas(cluster.keeper)
+
+    @classmethod
+    def kinds(cls) -> Mapping[str, type]:
+        """Return the kinds of values that it keeps, by their names in a data directory."""
+        return {"quota": QuotaRecord}
 
     def load(self, state: Snapshot) -> None:
         """Load the quotas."""

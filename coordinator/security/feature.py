@@ -36,13 +36,17 @@ class ClusterLogins(Feature):
         "DescribeUserScramCredentials": Refused([Rows("results", "users")]),
     }
     other_settings = config_names.NAMES
-    kinds: ClassVar[Mapping[str, type]] = {"scram": ScramRecord}
 
     def __init__(self, cluster: Cluster) -> None:
         options = cluster.security
         self._security = options if isinstance(options, Security) else Security(protocol="PLAINTEXT")
         self._rules = principal_rules(self._security.principal_mapping_rules)
         self.users = Users(self._security.users, self._security.mechanisms, cluster.keeper)
+
+    @classmethod
+    def kinds(cls) -> Mapping[str, type]:
+        """Return the kinds of values that it keeps, by their names in a data directory."""
+        return {"scram": ScramRecord}
 
     def load(self, state: Snapshot) -> None:
         """Load what administrators changed."""

@@ -49,14 +49,6 @@ class ShareGroups(Feature):
         ),
         "ShareGroupDescribe": Refused([Rows("groups", "group_ids", "group_id")]),
     }
-    kinds: ClassVar[Mapping[str, type]] = {
-        "share group": ShareGroupEpoch,
-        "share member": ShareMemberSubscription,
-        "share target": ShareTarget,
-        "share current": ShareMemberAssignment,
-        "share topic": ShareTopic,
-        "share state": ShareState,
-    }
     kind = ShareHeartbeat.kind
     replaces_classic = False
     is_kept_empty = True
@@ -65,6 +57,18 @@ class ShareGroups(Feature):
         self._cluster = cluster
         self.group_kind = self
         self.fetches = DelayedShareFetches()
+
+    @classmethod
+    def kinds(cls) -> Mapping[str, type]:
+        """Return the kinds of values that it keeps, by their names in a data directory."""
+        return {
+            "share group": ShareGroupEpoch,
+            "share member": ShareMemberSubscription,
+            "share target": ShareTarget,
+            "share current": ShareMemberAssignment,
+            "share topic": ShareTopic,
+            "share state": ShareState,
+        }
 
     def load(self, state: Snapshot) -> None:  # noqa: ARG002  (the groups have loaded it)
         """Begin without records in flight."""

@@ -48,7 +48,7 @@ KINDS: dict[str, type] = {
 }
 """Each kind of value by its name in the directory."""
 for _feature in features():
-    KINDS |= _feature.kinds
+    KINDS |= _feature.kinds()
 
 _NAMES = {kind: name for name, kind in KINDS.items()}
 

@@ -13,20 +13,13 @@ from loadwise.coordinator.groups.topic_view import TopicView
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.refusal_shapes import Refused, Rows
 from loadwise.coordinator.streams import limits
-from loadwise.coordinator.streams.heartbeat import StreamsHeartbeat, StreamsHeartbeatReply
 from loadwise.coordinator.streams.limits import StreamsGroupLimits
-from loadwise.coordinator.streams.records import (
-    StreamsGroupEpoch,
-    StreamsMemberAssignment,
-    StreamsMemberMetadata,
-    StreamsRecord,
-    StreamsTarget,
-    StreamsTopology,
-)
 from loadwise.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:  # every start of the coordinator would import it
     from loadwise.coordinator.streams.group import StreamsGroup
+    from loadwise.coordinator.streams.heartbeat import StreamsHeartbeatReply
+    from loadwise.coordinator.streams.records import StreamsRecord
 
 _MOST_FAILED = 1000
 """Maximum number of failed topics; beyond it, the one that expires first is dropped."""
@@ -63,14 +56,7 @@ class StreamsGroups(Feature):
     refusals: ClassVar[Mapping[str, Refused]] = {
         "StreamsGroupDescribe": Refused([Rows("groups", "group_ids", "group_id")]),
     }
-    kinds: ClassVar[Mapping[str, type]] = {
-        "streams group": StreamsGroupEpoch,
-        "streams topology": StreamsTopology,
-        "streams member": StreamsMemberMetadata,
-        "streams target": StreamsTarget,
-        "streams current": StreamsMemberAssignment,
-    }
-    kind = StreamsHeartbeat.kind
+    kind = "streams"
     replaces_classic = True
     is_kept_empty = False
 
@@ -79,6 +65,19 @@ class StreamsGroups(Feature):
         self.group_kind = self
         self.failed_topics = FailedTopics()
         """Internal topics of groups that could not be created."""
+
+    @classmethod
+    def kinds(cls) -> Mapping[str, type]:
+        """Return the kinds of values that it keeps, by their names in a data directory."""
+        from loadwise.coordinator.streams import records  # noqa: PLC0415
+
+        return {
+            "streams group": records.StreamsGroupEpoch,
+            "streams topology": records.StreamsTopology,
+            "streams member": records.StreamsMemberMetadata,
+            "streams target": records.StreamsTarget,
+            "streams current": records.StreamsMemberAssignment,
+        }
 
     def group(self, group_id: str) -> StreamsGroup | None:
         """Return the streams group of this id; None if it does not exist or is of another kind."""
@@ -104,6 +103,8 @@ class StreamsGroups(Feature):
 
     def refused(self, error: ErrorCode, message: str | None) -> StreamsHeartbeatReply:
         """Return the reply to a refused heartbeat."""
+        from loadwise.coordinator.streams.heartbeat import StreamsHeartbeatReply  # noqa: PLC0415
+
         return StreamsHeartbeatReply(error=error, message=message)
 
     def missing(self, event: KindHeartbeat) -> str:

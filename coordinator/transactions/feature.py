@@ -47,11 +47,15 @@ class ClusterTransactions(Feature):
         "TxnOffsetCommit": Refused([Rows("topics", "topics", inner=PARTITIONS)]),
         "WriteTxnMarkers": Refused([Rows("markers", "markers", inner=Rows("topics", "topics", inner=BY_INDEX))]),
     }
-    kinds: ClassVar[Mapping[str, type]] = {"transaction": Transaction}
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.ids = Transactions(cluster.new_producer_id, cluster.settings.limits_of(TransactionLimits), cluster.keeper)
+
+    @classmethod
+    def kinds(cls) -> Mapping[str, type]:
+        """Return the kinds of values that it keeps, by their names in a data directory."""
+        return {"transaction": Transaction}
 
     def load(self, state: Snapshot) -> None:
         """Load the ids, and write the markers that are missing."""
