@@ -35,7 +35,7 @@ from loadwise.assignor.model import (
 )
 from loadwise.assignor.staging import stage
 from loadwise.assignor.strategy import AssignorChoice, Strategy, chosen
-from loadwise.assignor.subscription import JoinedMember, read_members_and_notes, write_subscription
+from loadwise.assignor.subscription import JoinedMember, read_members, write_subscription
 from loadwise.assignor.targets import Targets
 from loadwise.assignor.troubles import Troubles
 from loadwise.protocol.live_notes import MemberNotes
@@ -254,7 +254,7 @@ class Participant:
         if leader is None:
             return
         given = {member.id: owned for member, owned in described}
-        told = read_members_and_notes(self._strategy(protocol), [member for member, _ in described])
+        told = read_members(self._strategy(protocol), [member for member, _ in described])
         try:
             members = [
                 replace(member, owned=given[member.id], generation=self.generation) for member in leader.equip(told)
@@ -279,7 +279,7 @@ class Participant:
         began = time.perf_counter()
         strategy = self._elected = self._strategy(protocol)
         joined = list(joined)
-        told = read_members_and_notes(strategy, joined)
+        told = read_members(strategy, joined)
         leader = self.leader if strategy.traits.load else None
         members = [member for member, _ in told]
         notes = None

@@ -154,15 +154,8 @@ def read_joined_members(listed: Iterable[tuple[str, str | None, bytes]]) -> list
         ]
 
 
-def read_members(strategy: Strategy, joined: Iterable[JoinedMember]) -> list[Member]:
-    """Return the members of a group as input of the algorithms; see `read_member`."""
-    return [member for member, _ in read_members_and_notes(strategy, joined)]
-
-
-def read_members_and_notes(
-    strategy: Strategy, joined: Iterable[JoinedMember]
-) -> list[tuple[Member, MemberNotes | None]]:
-    """Return the same as `read_members`, each member with its notes or None."""
+def read_members(strategy: Strategy, joined: Iterable[JoinedMember]) -> list[tuple[Member, MemberNotes | None]]:
+    """Return the members of a group as input of the algorithms, each with its notes or None; see `read_member`."""
     names = Names()
     with _collector_paused():
         return [_read_member(strategy, member, names) for member in joined]

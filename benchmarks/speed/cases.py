@@ -96,7 +96,7 @@ class Case:
 
     def snapshot(self) -> GroupSnapshot:
         """The group as rows, which is what the bare algorithm is given."""
-        members = read_members(self.strategy, self.joined)
+        members = [member for member, _ in read_members(self.strategy, self.joined)]
         return GroupSnapshot.of(members, self.partitions, load=self.load)
 
     def answer(self) -> Mapping[str, dict[str, list[int]]]:

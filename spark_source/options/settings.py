@@ -120,8 +120,6 @@ KNOWN = tuple(java for java, _, _ in SETTINGS if java != ".")
 """Java's names of all settings."""
 NAMES = {java: java if name == "=" else name for java, name, _ in SETTINGS if java != "." and name[0] != "("}
 """Java's names to librdkafka's, where no more than the name differs."""
-NO_EFFECT = tuple(java for java, name, _ in SETTINGS if name in ("(member)", "(producer)", "(metric)"))
-"""Settings without effect on reading."""
 NUMBERS = frozenset(name for java, name in NAMES.items() if java.endswith((".ms", ".bytes")))
 """Settings that are whole numbers, by librdkafka's names."""
 FOR_BATCHES = frozenset(NAMES.get(java, name) for java, name, batches in SETTINGS if batches in ("used", "ignored"))
