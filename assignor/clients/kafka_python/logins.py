@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from kafka.errors import IllegalSaslStateError, KafkaTimeoutError
+from kafka.errors import IllegalSaslStateError, KafkaTimeoutError, RequestTimedOutError
 from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
@@ -33,7 +33,7 @@ class _Manager(KafkaConnectionManager):
 
     def __init__(self, *args: Any, **config: Any) -> None:
         super().__init__(*args, **config)
-        self._reasons: dict[str, str] = {}  # of the newest failure, by host and port
+        self._reasons: dict[str, str] = {}  # of the newest failure that says most, by host and port
 
     def bootstrap(self, *args: Any, **options: Any) -> None:
         try:
@@ -72,6 +72,8 @@ class _Manager(KafkaConnectionManager):
     def _failed(self, where: str, conn: Any, error: Exception) -> None:
         if self.bootstrapped:
             return
+        if isinstance(error, RequestTimedOutError) and where in self._reasons:
+            return  # the last attempt has what is left of the time, perhaps 1 ms
         reason = str(error.args[0] if error.args else error)
         if conn.init_future.succeeded():  # brokers do so with requests before the login
             reason = "it closes the connection after the first request: does it require a login by SASL?"

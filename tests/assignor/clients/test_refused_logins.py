@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import socket
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -20,7 +22,7 @@ from loadwise.coordinator import Certificates, Coordinator, Security, TlsFiles
 
 LONG_MS = 3_600_000
 """The test would hang if a refusal were only noticed after the client's own timeout."""
-SHORT_MS = 300
+SHORT_MS = 1000
 """For a broker that never answers, which a client may not know."""
 LOGIN = Access(address="", mechanism="PLAIN", user="owner", password=PASSWORDS["owner"])
 
@@ -115,6 +117,21 @@ def test_missing_tls_is_named(
             Access(address=address, protocol="PLAINTEXT"),
             **({"timeout_ms": SHORT_MS} if client is kafka_python else {}),
         )
+
+
+def test_an_attempt_without_an_answer_hides_no_earlier_reason() -> None:
+    """kafka-python tries again until its time is over; the last attempt may have a millisecond."""
+
+    def hang_up_once() -> None:  # then the system takes connections, and nothing answers
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(1 << 16)
+
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        pool.submit(hang_up_once)
+        with pytest.raises(Exception, match=rf"no Kafka answers at {address} \(.*: does it require TLS\?"):
+            kafka_python(Access(address=address, protocol="PLAINTEXT"), SHORT_MS)
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
