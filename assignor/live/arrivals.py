@@ -20,6 +20,8 @@ class Arrivals(Table):
 
     rate: Floats = field(default_factory=no_partitions)
     """Records/s."""
+    confirmed: Floats = field(default_factory=no_partitions)
+    """The rate confirmed by two readings: the previous rate if it has just doubled."""
     last: Floats = field(default_factory=no_partitions)
     """The newest accepted end."""
     before: Floats = field(default_factory=no_partitions)
@@ -42,9 +44,10 @@ def prior(known: Arrivals, ends: Floats, at_ms: int) -> Arrivals:
     """Replace all readings by earlier ``ends`` from the log's timestamps, float64[P], unless there is a later one."""
     if known.times_ms and known.times_ms[-1] >= at_ms:
         return known
+    # Rates from before so long a pause do not confirm later ones.
     there = ~np.isnan(ends)
-    rate = np.where(there, math.nan, known.rate)
-    return replace(known, rate=rate, ends=ends[np.newaxis], times_ms=(at_ms,), readings=0)
+    rate, confirmed = (np.where(there, math.nan, each) for each in (known.rate, known.confirmed))
+    return replace(known, rate=rate, confirmed=confirmed, ends=ends[np.newaxis], times_ms=(at_ms,), readings=0)
 
 
 def arrived(known: Arrivals, end: Floats, now_ms: int, tuning: ArrivalsTuning) -> Arrivals:
@@ -60,7 +63,12 @@ def arrived(known: Arrivals, end: Floats, now_ms: int, tuning: ArrivalsTuning) -
     if len(times_ms) == 1:
         return known
     rate = _newest_rates(known.ends, np.array(times_ms), tuning)
-    return replace(known, rate=np.where(np.isnan(rate), known.rate, rate))
+    rises = (rate / tuning.risen > known.confirmed) & (known.rate <= tuning.rose * known.confirmed)
+    return replace(
+        known,
+        rate=np.where(np.isnan(rate), known.rate, rate),
+        confirmed=np.where(np.isnan(rate) | rises, known.confirmed, rate),
+    )
 
 
 def _believed(known: Arrivals, earlier: Floats, end: Floats) -> Arrivals:

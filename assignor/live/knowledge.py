@@ -87,8 +87,9 @@ class GroupKnowledge:
         if watched is None or not at_ms:
             return
         cost = self._cost()
-        end, done = (watched.of_group(each * cost) for each in (state.end, state.progress.processed))
-        for member, pace in self.seen.saw(at_ms, end=end, done=done, now_ms=now_ms).items():
+        each = (state.end * cost, state.progress.processed * cost, state.arrivals.confirmed * cost)
+        end, done, rate = (watched.of_group(array) for array in each)
+        for member, pace in self.seen.saw(at_ms, end=end, done=done, rate=rate, now_ms=now_ms).items():
             self.estimates.seen(member, pace, now_ms)
         for member, per_s in self.seen.at_least.items():
             self.estimates.outdid(member, per_s)

@@ -59,10 +59,10 @@ class Seen:
         }
         self.suspects, self._grew_ms = frozenset(), {}
 
-    def saw(self, noted: Mapping[str, int], *, end: Floats, done: Floats, now_ms: int) -> dict[str, Pace]:
+    def saw(self, noted: Mapping[str, int], *, end: Floats, done: Floats, rate: Floats, now_ms: int) -> dict[str, Pace]:
         """Return the pace of the members that fall behind; ``noted`` has the time of each member's newest note.
 
-        The arrays are float64[P], in units of cost: where partitions end, NaN if not read, and processed records.
+        The arrays are float64[P], in units of cost: where partitions end, NaN if not read, records done, and rates.
         """
         suspects, behind = set(), {}
         self.at_least = {}
@@ -76,7 +76,7 @@ class Seen:
             if not marks or at_ms - marks[-1].at_ms >= self._tuning.shortest_ms:
                 marks.append(mark)
                 self.at_least[member] = self._did(marks)
-                pace = self._pace(list(marks))
+                pace = self._pace(list(marks), rate[rows])
                 if pace is not None:
                     suspects.add(member)
                     if pace.per_s:
@@ -95,7 +95,7 @@ class Seen:
         after_ms = now_ms - self._tuning.lately_ms
         return np.array([self._grew_ms.get(member, after_ms) > after_ms for member in members], bool)
 
-    def _pace(self, marks: Sequence[_Mark]) -> Pace | None:
+    def _pace(self, marks: Sequence[_Mark], rate: Floats) -> Pace | None:
         """Return the pace of a member while its backlog grows; 0 records/s if only one interval shows it; else None."""
         grew: list[tuple[float, float]] = []
         for before, after in zip(marks[-2::-1], marks[:0:-1], strict=True):
@@ -103,9 +103,10 @@ class Seen:
             between_s = max((after.read_ms - before.read_ms) / 1000, 1e-3)
             came = np.maximum(after.end - before.end, 0.0) / between_s * seconds
             went_on = after.done - before.done
-            processed = self._outrun(came, went_on)
+            processed = self._outrun(np.minimum(came, rate * seconds), went_on)
             if processed is None:
-                break
+                # A rise in a single reading only justifies an early next one: its ends may be wrong.
+                return Pace(0.0, 0.0, 0.0) if not grew and self._outrun(came, went_on) is not None else self._of(grew)
             grew.append((processed, seconds))
         return self._of(grew)
 

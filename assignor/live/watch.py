@@ -14,7 +14,7 @@ from loadwise.assignor.live.demand import demand
 from loadwise.assignor.live.events import Asked, Assigned, Event, Joined, PriorEnds, Read, Rebalancing
 from loadwise.assignor.live.judgement import Judgement, compare, judge
 from loadwise.assignor.live.knowledge import GroupKnowledge
-from loadwise.assignor.live.restraint import Restraint
+from loadwise.assignor.live.restraint import Refusal, Restraint, gained
 from loadwise.assignor.live.scaling import MembersWanted
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.tuning import Tuning
@@ -89,7 +89,8 @@ class GroupWatch(GroupKnowledge):
         capacity = None
         if self.in_force is not None and self.read_at_ms is not None:
             capacity = self.estimates.of(self.in_force.stated, self.read_at_ms).total_per_s
-        return self.partitions.index.by_topic(self._demand(capacity))
+        confirmed = self.partitions.state.arrivals.confirmed
+        return self.partitions.index.by_topic(self._demand(confirmed, capacity))
 
     def assigned(
         self,
@@ -115,8 +116,7 @@ class GroupWatch(GroupKnowledge):
         if watched is None or self.read_at_ms is None or not arrivals.measured:
             return None
         capacities = self.estimates.of(watched.stated, now_ms)
-        load = watched.of_group(self._demand(capacities.total_per_s))
-        judged = judge(watched.group, load, capacities, self._algorithm, self.settings)
+        judged = self._judge(watched, arrivals.rate, capacities)
         self._want(judged, capacities, now_ms)
         soon = bool(self.seen.suspects)
         if not judged.known:
@@ -126,7 +126,9 @@ class GroupWatch(GroupKnowledge):
         common = self._common.refusal(now_ms, judged, grows=grows, lagging=self.lagging)
         refused = self.restraint.refusal(now_ms, worst=judged.worst, best=judged.best, moved_share=judged.moved_share)
         if refused is None:
-            refused = self.activity.refusal(now_ms) or common
+            # The assignment uses rates confirmed by a second reading, so the rebalance must be worth its cost by these.
+            judged = self._judge(watched, arrivals.confirmed, capacities)
+            refused = self._unconfirmed(judged) or self.activity.refusal(now_ms) or common
         reason = "a rebalance would help" if self.settings.dry_run else "asking for a rebalance"
         if refused is not None and (untried := self._untried(watched, capacities, now_ms)):
             refused, reason = None, f"{reason}, so that members without a partition show their speed: {untried}"
@@ -146,6 +148,10 @@ class GroupWatch(GroupKnowledge):
         reliable = dict(zip(watched.names, capacities.reliable, strict=True))
         untried = [name for name in watched.too_slow if not reliable[name] and not watched.stated[name]]
         return "" if self.activity.refusal(now_ms) else ", ".join(untried)
+
+    def _unconfirmed(self, judged: Judgement) -> Refusal | None:
+        gain = gained(judged.worst, judged.best, self.settings.healthy)
+        return Refusal("only one reading has shown it yet", unsure=True) if gain < self.settings.least_gain else None
 
     def _want(self, judged: Judgement, capacities: Capacities, now_ms: int) -> None:
         self._members_wanted.newest = None
@@ -172,12 +178,16 @@ class GroupWatch(GroupKnowledge):
             wanted=self._members_wanted.newest,
         )
 
-    def _demand(self, capacity_per_s: float | None) -> Floats:
+    def _judge(self, watched: Watched, rate: Floats, capacities: Capacities) -> Judgement:
+        load = self._demand(rate, capacities.total_per_s)
+        return judge(watched.group, watched.of_group(load), capacities, self._algorithm, self.settings)
+
+    def _demand(self, rate: Floats, capacity_per_s: float | None) -> Floats:
         # Deleted topics, and those that the group no longer reads, stay in the index but add no demand.
         asking = slice(None) if self.in_force is None else self.in_force.rows
         cost, state = self._cost(), self.partitions.state
         return demand(
-            state.arrivals.rate * cost,
+            rate * cost,
             state.backlog.waiting * cost,
             asking,
             capacity_per_s=capacity_per_s,

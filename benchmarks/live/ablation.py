@@ -63,6 +63,7 @@ def _of(name: str, own: str, **without: Any) -> Mechanism:
 
 MECHANISMS: Sequence[Mechanism] = (
     _of("a rate is the mean of 300 records", "costly_topic", arrivals__enough=0.0),
+    _of("a rate that doubles is seen twice", "bad_readings", arrivals__risen=math.inf),
     _of("what members measure of themselves", "slow_members", learns=False),
     _of("what their notes show counts more", "shapes", seen__shortest_ms=_NEVER),
     _of("a backlog grows in two intervals in a row", "shapes", seen__intervals=1),

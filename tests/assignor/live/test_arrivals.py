@@ -69,6 +69,22 @@ def test_one_wrong_reading_leaves_no_trace(wrong):
     assert rates.known.rate[0] == pytest.approx(200.0)
 
 
+def test_a_rise_is_confirmed_by_the_second_reading_that_has_it():
+    rates = Rates(2)
+    ends = np.array([0.0, 0.0])
+    for number in range(12):
+        rates.update(ends, number * STEP_MS)
+        ends = ends + 500
+    ends = ends + np.array([1e6, 2500])  # the first end is wrong, and the second partition has got hot
+    rates.update(ends, 12 * STEP_MS)
+    assert rates.known.rate[0] > 5e4
+    assert rates.known.confirmed == pytest.approx([100, 100])
+    ends = ends + np.array([500 - 1e6, 3000])
+    rates.update(ends, 13 * STEP_MS)
+    assert rates.known.confirmed == pytest.approx([100, 600])
+    assert rates.known.confirmed == pytest.approx(rates.known.rate)
+
+
 def test_a_topic_that_is_made_again_starts_anew():
     rates = Rates(1)
     for number in range(6):
@@ -113,7 +129,7 @@ def test_a_partition_that_is_read_later_gets_a_rate_of_its_own():
     assert rates.known.rate == pytest.approx([10.0, 100.0])
 
 
-def test_rates_from_before_a_long_pause_do_not_count():
+def test_rates_from_before_a_long_pause_do_not_confirm_those_of_now():
     """Somebody else has led the group for hours. Ten times as much arrives now, and the log tells it at once."""
     rates = Rates(2)
     for second in range(0, 60, 5):
@@ -121,8 +137,8 @@ def test_rates_from_before_a_long_pause_do_not_count():
     hours_later_ms = 3 * 3_600_000
     rates.prior(np.array([1_000_000.0, math.nan]), hours_later_ms - 60_000)
     rates.update(np.array([1_060_000.0, 1_080_000.0]), hours_later_ms)
-    assert rates.known.rate[0] == pytest.approx(1000)
-    assert rates.known.rate[1] == pytest.approx(100), "the log tells nothing of it"
+    assert rates.known.confirmed[0] == pytest.approx(1000)
+    assert rates.known.confirmed[1] == pytest.approx(100), "the log tells nothing of it"
 
 
 @pytest.mark.parametrize("step_ms", [150_000, 600_000])
@@ -190,6 +206,22 @@ def test_readings_are_kept_for_three_minutes(pause_s, rate):
 
 def test_rates_are_measured_from_the_second_reading_on():
     assert [read(*[(5 * number, 0) for number in range(count)]).measured for count in (1, 2, 3)] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("rises", "confirmed"),
+    [
+        ([200], 200),  # by a factor of two
+        ([201], 100),
+        ([199, 900], 199),
+        ([900, 900], 900),
+        ([900, 100], 100),
+    ],
+)
+def test_a_rate_that_more_than_doubles_is_confirmed_by_the_next_reading(rises, confirmed):
+    ends = np.cumsum([0, 1000, *(10 * rate for rate in rises)])
+    readings = [(10 * number, end) for number, end in enumerate(ends)]
+    assert read(*readings).confirmed[0] == pytest.approx(confirmed)
 
 
 @pytest.mark.parametrize(("at_s", "counts"), [(9, False), (10, False), (11, True)])

@@ -102,10 +102,12 @@ def test_a_large_group_is_not_listed_in_full():
     assert (decision.ask, decision.exhausted, decision.waiting, decision.soon) == (False,) * 4
 
 
-def test_a_large_shift_is_acted_on_at_its_first_reading():
+def test_one_reading_of_a_shift_is_not_enough_for_a_rebalance_but_for_an_early_reading():
     group = Group()
-    assert not group.reads(8, (100, 100, 100, 100)).ask
-    assert group.read((900, 900, 100, 100)).ask
+    group.reads(8, (100, 100, 100, 100))
+    first, second = group.read((900, 900, 100, 100)), group.read((900, 900, 100, 100))
+    assert (first.ask, first.soon, first.reason) == (False, True, "only one reading has shown it yet")
+    assert second.ask
 
 
 @pytest.mark.parametrize(
