@@ -161,6 +161,6 @@ def test_a_partitioner_and_what_is_no_dispatcher_are_refused(wrong: str) -> None
 
 def test_a_broker_that_is_down_and_a_misspelt_argument_are_named() -> None:
     with reserved_port() as port, pytest.raises(KafkaTimeoutError, match=f"no Kafka answers at 127.0.0.1:{port} "):
-        kafka_python_producer(bootstrap_servers=f"127.0.0.1:{port}", bootstrap_timeout_ms=300)
+        kafka_python_producer(bootstrap_servers=f"127.0.0.1:{port}", bootstrap_timeout_ms=1000)
     with pytest.raises(TypeError, match=r"'bootstrap_server' \(did you mean 'bootstrap_servers'\?\)"):
         kafka_python_producer(bootstrap_server="127.0.0.1:1")

@@ -98,7 +98,7 @@ def test_a_task_that_fails_leaves_nothing_behind(cluster, reused):
     with pytest.raises(ReadTimeoutError):
         read(options, ("t", 0, 0, 31))
     assert not batch_reader._KEPT._free
-    assert read(options, *ALL) == FOUND
+    assert read(given(cluster), *ALL) == FOUND
 
 
 def test_a_connection_that_was_closed_meanwhile_is_made_anew(cluster, reused):

@@ -111,7 +111,7 @@ def test_an_answer_that_never_comes(cluster):
 def test_a_broker_that_answers_nothing_is_named():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        given = {"kafka.bootstrap.servers": address, "subscribe": "t", "kafkaConsumer.pollTimeoutMs": "300"}
+        given = {"kafka.bootstrap.servers": address, "subscribe": "t", "kafkaConsumer.pollTimeoutMs": "1000"}
         task = Task("slot-0", (OffsetRange("t", 0, 0, 1),), 1.0)
         with pytest.raises(ReadTimeoutError, match=rf"client's last error: {address} has not answered\); check"):
             list(read_task(task, parse(given), full_schema(include_headers=False)))
