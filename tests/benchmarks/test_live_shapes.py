@@ -91,6 +91,10 @@ def test_a_member_that_was_slow_at_its_start_does_not_stay_empty_in_a_group_with
     assert group.outcome.asked_s == []
 
 
+def test_producers_that_send_batches_of_a_thousand_records_cost_no_rebalance():
+    assert calm("in line", CONFIGS["quick, batches of 1,000"], 0, seconds=120.0).asked_s == []
+
+
 def test_the_table_has_a_line_for_each_program():
     each = [(10.0, 15.0, 2000.0, 0), (12.0, 16.0, 2500.0, 0)]
     told = list(lines(iter((program, "quick", each, 0) for program in PROGRAMS)))
