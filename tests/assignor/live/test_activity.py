@@ -17,26 +17,6 @@ def reading(activity, now_ms, *, silent_goes_on=False):
     return activity.refusal(now_ms)
 
 
-def test_who_has_shown_nothing_for_longer_than_a_commit_takes_may_stand_still():
-    activity = Activity(COMMIT_S, MAX_POLL_S, ActivityTuning())
-    activity.watch(MEMBERS, 0, 100)
-    assert reading(activity, 1000) is None
-    may = reading(activity, 2000)
-    assert may.unsure
-    assert may.reason.endswith("go on: silent")
-    stands = reading(activity, 5000)
-    assert stands.waiting
-    assert stands.reason.endswith("silent for 5 s")
-    assert reading(activity, 6000, silent_goes_on=True) is None
-
-
-def test_who_has_not_polled_for_too_long_is_not_waited_for():
-    activity = Activity(COMMIT_S, MAX_POLL_S, ActivityTuning())
-    activity.watch(MEMBERS, 0, 100)
-    assert reading(activity, 301_000) is None
-    assert activity.silent_ms(301_000) == {"silent": 301_000}
-
-
 def watched(*, slack_s=COMMIT_S, max_poll_s=MAX_POLL_S):
     activity = Activity(slack_s, max_poll_s, ActivityTuning())
     activity.watch(MEMBERS, 100_000, 100)
@@ -52,7 +32,13 @@ def test_a_member_stands_still_after_a_while_that_is_longer_if_it_commits_rarely
     refusal = reading(activity, now_ms)
     assert refusal.waiting is waiting
     assert refusal.unsure is not waiting
+    assert refusal.reason.endswith(f": silent for {second:.0f} s" if waiting else "go on: silent")
     assert activity.silent_ms(now_ms) == ({"silent": now_ms - 100_000} if waiting else {})
+
+
+@pytest.mark.parametrize(("second", "unsure"), [(1.999, False), (2.0, True)])
+def test_a_member_may_stand_still_once_a_commit_is_due(second, unsure):
+    assert bool(reading(watched(), round(100_000 + second * 1000))) is unsure
 
 
 @pytest.mark.parametrize(("second", "waiting"), [(300.0, True), (300.001, False)])

@@ -7,7 +7,6 @@ import pytest
 
 from loadwise.assignor.live.capacity import Known, capacities
 from loadwise.assignor.live.evidence import CapacityEstimates
-from loadwise.assignor.live.seen import Pace
 from loadwise.assignor.live.tuning import CapacityTuning
 from loadwise.assignor.model import LARGEST
 
@@ -25,18 +24,6 @@ def learned(members, *, readings=8, stated=None, estimates=None, start_ms=0):
         estimates.update(speed * number * STEP_MS / 1000, lagging, start_ms + number * STEP_MS)
     given = dict.fromkeys(names, 0.0) | (stated or {})
     return estimates.of(given, start_ms + readings * STEP_MS)
-
-
-def test_nothing_is_known_while_nobody_lags():
-    capacities = learned({"a": (100, False), "b": (10, False)})
-    assert not capacities.known
-    assert capacities.per_s.tolist() == [1.0, 1.0]
-
-
-def test_members_that_lag_show_what_they_can_do_and_starved_ones_are_as_good():
-    capacities = learned({"a": (900, True), "b": (900, True), "starved": (5, False)})
-    assert capacities.known
-    assert capacities.per_s.tolist() == [900.0, 900.0, 900.0]
 
 
 def test_a_slow_member_is_found_and_the_others_are_not_taken_for_slow():
@@ -78,41 +65,12 @@ def test_estimates_stay_within_an_eighth_and_eight_times():
     assert per_s.max() <= 8
 
 
-def test_what_a_user_gives_stands():
-    capacities = learned({"a": (900, True), "b": (300, True)}, stated={"a": 2.0, "b": 1.0})
-    assert capacities.per_s[0] == 2 * capacities.per_s[1]
-
-
 def test_a_machine_that_was_slow_once_is_tried_again():
     estimates = CapacityEstimates()
     slow = learned({"a": (900, True), "b": (900, True), "c": (150, True)}, estimates=estimates)
     hours = learned({"a": (900, True), "b": (900, True), "c": (150, False)}, estimates=estimates, start_ms=7_200_000)
     assert slow.per_s[2] < 250
     assert hours.per_s[2] > 600
-
-
-def test_a_member_that_is_gone_is_remembered_for_an_hour():
-    estimates = CapacityEstimates()
-    estimates.measured("gone", 500, 0)
-    estimates.watch(("here",), 3_600_000)
-    assert estimates.known_of(["gone"]) == {"gone": 500}
-    estimates.watch(("here",), 3_600_001)
-    assert estimates.known_of(["gone"]) == {"gone": 0}
-
-
-def test_a_moment_says_nothing():
-    assert not learned({"a": (900, True)}, readings=2).known
-
-
-def test_while_somebody_falls_behind_all_are_taken_to_do_what_the_best_has_done():
-    estimates = CapacityEstimates()
-    estimates.watch(("a", "b"), 0)
-    for second in range(0, 15, 5):
-        estimates.update(np.array([900.0, 10.0]) * second, np.array([second == 10, False]), second * 1000)
-    soon = estimates.of({"a": 0.0, "b": 0.0}, 10_000)
-    assert soon.known
-    assert not soon.proven.any()
-    assert soon.per_s.tolist() == [900.0, 900.0]
 
 
 @pytest.mark.parametrize("told", [math.inf, 1e308, LARGEST])
@@ -122,18 +80,6 @@ def test_a_member_that_tells_more_than_any_can_do_breaks_nothing(told):
     for member, per_s in (("a", told), ("b", told), ("c", 100.0)):
         estimates.measured(member, per_s, 1000)
     assert np.isfinite(estimates.of(dict.fromkeys("abc", 0.0), 1000).per_s).all()
-
-
-@pytest.mark.parametrize(("did", "left"), [(250, 240), (260, 600)])
-def test_what_a_member_was_seen_to_process_holds_until_it_processes_more(did, left):
-    """As when a database was slow for a while."""
-    estimates = CapacityEstimates()
-    estimates.watch(("a",), 0)
-    estimates.measured("a", 600, 0)
-    estimates.seen("a", Pace(240, 230, 255), 1000)
-    estimates.outdid("a", did)
-    estimates.measured("a", 600, 2000)
-    assert estimates.of({"a": 0.0}, 2000).per_s == pytest.approx([left])
 
 
 WITHIN = 2**0.16

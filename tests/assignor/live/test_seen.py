@@ -60,21 +60,6 @@ def test_a_pause_of_three_seconds_shows_nothing(part):
         assert not world.look(300, processing, 0.1)
 
 
-def test_a_growing_backlog_is_suspected_at_once_and_shown_by_the_next_interval():
-    world = World()
-    world.look(300, 300, 0.5)
-    assert not world.look(780, 600, 0.5)
-    assert world.seen.suspects == {"a"}
-    assert set(world.look(780, 600, 0.5, every_s=2.0)) == {"a"}
-
-
-def test_commits_that_are_too_near_to_each_other_are_no_interval():
-    world = World()
-    world.look(780, 600, 0.0)
-    assert not world.look(780, 600, 0.0, every_s=1.0)
-    assert "a" in world.look(780, 600, 0.0, every_s=1.0)
-
-
 def test_an_end_that_is_wrong_once_shows_nothing():
     world = World()
     for wrong in (0, 0, 50_000, 0, 0, -50_000, 0, 0):
@@ -88,28 +73,6 @@ def test_a_partition_that_stands_while_its_member_goes_on_shows_nothing():
         stands = world.done[0]
         assert not world.look(300, 300, 0.2)
         world.done[0] = stands
-
-
-def test_the_clock_of_another_machine_begins_anew():
-    world = World()
-    world.look(780, 600, 0.0)
-    assert not world.look(780, 600, 0.0, clock_s=1e6)
-    assert not world.look(780, 600, 0.0, clock_s=1e6)
-    assert "a" in world.look(780, 600, 0.0, clock_s=1e6)
-
-
-def test_a_member_is_known_to_process_what_it_has_processed_for_a_while():
-    """One interval may have been the easy part of its records."""
-    world = World()
-    for _ in range(3):
-        world.look(780, 240, 0.5)
-    assert world.seen.at_least["a"] == pytest.approx(240, rel=0.1)
-    world.look(780, 600, 0.5, every_s=2.0)
-    assert world.seen.at_least["a"] < 400
-    for _ in range(4):
-        world.look(780, 600, 0.5, every_s=2.0)
-    assert world.seen.at_least["a"] == pytest.approx(600, rel=0.1)
-    assert world.seen.at_least["a"] <= 600
 
 
 class Notes:
@@ -217,10 +180,10 @@ def test_a_note_that_is_read_twice_is_one():
 def test_a_member_that_exceeds_a_rate_for_eight_seconds_of_its_clock_has_at_least_that_capacity(noted_s, at_least):
     """Unless the clock of the note is another one: it differs by more than 15 s from the leader's."""
     notes = Notes()
-    notes.read(0, (0, 0), (0, 0))
-    notes.read(noted_s, (9000, 0), (6400, 1600))
+    notes.read(100, (0, 0), (0, 0))
+    notes.read(100 + noted_s, (9000, 0), (6400, 1600))
     assert notes.seen.at_least["a"] == pytest.approx(at_least)
-    notes.read(noted_s, (9000, 0), (9000, 0))
+    notes.read(100 + noted_s, (9000, 0), (9000, 0))
     assert notes.seen.at_least == {}, "there is no new note"
 
 
