@@ -10,6 +10,7 @@ from loadwise.assignor.algorithms.weighted import Weighted
 from loadwise.assignor.live.events import Said
 from loadwise.assignor.live.reading import Position
 from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.live.tuning import CapacityTuning
 from loadwise.assignor.live.watch import GroupWatch
 from loadwise.assignor.model import Assignment, GroupSnapshot, Member
 
@@ -90,6 +91,26 @@ def test_the_imbalance_costs_from_the_reading_before_the_first_that_shows_utilis
     group.reads(3)
     group.watch.listen({name: Said(per_s=1000.0) for name in "ab"}, 15_000)
     assert "has cost 1.0 s" in group.read().reason
+
+
+@pytest.mark.parametrize(("half_lives", "most_per_hour", "asks"), [(0.999, 6, False), (1, 6, True), (1, 0, False)])
+def test_a_member_that_an_old_measurement_leaves_empty_is_tried_within_the_hourly_limit(
+    half_lives, most_per_hour, asks
+):
+    half_life_ms = CapacityTuning().half_life_ms
+    watch = GroupWatch(LiveSettings(most_per_hour=most_per_hour), Weighted())
+    members = [Member(id=name, topics=["t"]) for name in "abc"]
+    group = GroupSnapshot.of(members, {"t": 4})
+    group = replace(group, capacity=np.array([1000.0, 1000.0, 100.0]), capacity_known=np.ones(3, bool))
+    watch.assigned(Assignment(group, np.array([0, 0, 1, 1], np.int32)), {}, generation=1, now_ms=1000, duration_ms=0)
+    watch.listen({name: Said(per_s=each) for name, each in (("a", 1000.0), ("b", 1000.0), ("c", 100.0))}, 1000)
+    now_ms = round(1000 + half_lives * half_life_ms)
+    for at_ms in (1000, now_ms):
+        watch.read({("t", number): Position(at_ms // 10, 0) for number in range(4)}, at_ms)
+    decision = watch.decide(now_ms)
+    assert decision.too_slow == ("c",)
+    assert decision.ask is asks
+    assert decision.reason.endswith("show their speed: c") is asks
 
 
 def test_a_large_group_is_not_listed_in_full():

@@ -95,6 +95,7 @@ def test_costs_are_learned_once_and_kept_until_they_change():
 
 def test_a_leader_continues_from_the_memory_of_the_last_one():
     group = Group()
+    assert not group.watch.off
     group.joined(100, memory=Memory(ages_ms=(50_000,)), off=True, a=Said(learned_per_s=500.0))
     assert group.watch.off
     assert group.watch.restraint.memory(100_000).ages_ms == (50_000,)
