@@ -62,7 +62,7 @@ def ours(
     tls: ssl.SSLContext | None = None,
 ) -> Iterator[Served]:
     """Our coordinator as a program, on one event loop or the other; ``code`` starts it on asyncio's."""
-    name = name or ("ours, uvloop" if uvloop else "ours, asyncio")
+    name = name or ("loadwise, uvloop" if uvloop else "loadwise, asyncio")
     command = [sys.executable, "-m", "loadwise"] if uvloop else [sys.executable, "-c", code]
     # With compiled modules, as whoever has started it before has them.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -93,7 +93,7 @@ def ours_safe(*, tls: bool = True, disk: bool = True) -> Iterator[Served]:
             options += ["--config=security.protocol=SSL", "--config=ssl.keystore.type=PEM"]
             options += [f"--config=ssl.keystore.location={certificates.broker}"]
             context = ssl.create_default_context(cafile=str(certificates.authority))
-        with ours(uvloop=True, name=f"ours, {name}", options=options, tls=context) as served:
+        with ours(uvloop=True, name=f"loadwise, {name}", options=options, tls=context) as served:
             yield served
 
 
@@ -102,7 +102,7 @@ def apache_kafka() -> Iterator[Served | None]:
     """Apache Kafka as a program; None, and a line that tells why, where there is no JDK or Maven."""
     try:
         with kafka_from_jars(jvm=()) as addresses:
-            admin = AdminClient({"bootstrap.servers": addresses["PLAINTEXT"]})
+            admin = AdminClient({"bootstrap.servers": addresses["PLAINTEXT"], "log_level": 0})  # it outlives the broker
             admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(60)
             yield Served("Apache Kafka", addresses["PLAINTEXT"], addresses.broker.pid, None)
     except KafkaNotInstalledError as error:

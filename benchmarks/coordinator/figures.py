@@ -20,7 +20,7 @@ class Figures:
         self._layouts[what] = layout
         self._values.setdefault((what, served.name), []).append(value)
         cpu = f"{cpu_s:8.2f} s CPU" if cpu_s else ""
-        print(f"  {served.name:<14} {what:<44} {layout.format(value):>12} {note:>16} {cpu}".rstrip(), flush=True)
+        print(f"  {served.name:<18} {what:<46} {layout.format(value):>12} {note:>16} {cpu}".rstrip(), flush=True)
 
     def table(self, title: str) -> str:
         """A row for each thing that was measured, a column for each broker."""

@@ -22,7 +22,7 @@ def test_it_says_what_clients_see_over_sockets_of_each_variant(capsys: pytest.Ca
     rates.main(["--members", "20", "--seconds", "0.1", "--sizes", "20,40", "--no-kafka"])
     lines = capsys.readouterr().out.splitlines()
     for variant in ("uvloop", "asyncio", "disk", "TLS", "TLS+disk"):
-        rows = [line for line in lines if line.startswith(f"  ours, {variant} ")]
+        rows = [line for line in lines if line.startswith(f"  loadwise, {variant} ")]
         assert len(rows) == 8
         assert "KIP-848" in rows[-1]
         assert sum("heartbeats a second" in row for row in rows) == 2
@@ -34,7 +34,7 @@ def test_it_says_how_fast_groups_form_from_several_processes(capsys: pytest.Capt
     joins.main(["--shapes", "1x40,2x20", "--rounds", "1", "--no-kafka"])
     lines = capsys.readouterr().out.splitlines()
     for variant in ("uvloop", "asyncio", "disk", "TLS"):
-        assert sum(line.startswith(f"  ours, {variant} ") and " generation " in line for line in lines) == 4
+        assert sum(line.startswith(f"  loadwise, {variant} ") and " generation " in line for line in lines) == 4
     [leave] = (line.split("|") for line in lines if line.startswith("| 2 groups of 20 10 % leave"))
     assert all(float(figure.removesuffix(" s ")) > 0 for figure in leave[2:-1])
 
