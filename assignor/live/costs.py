@@ -20,8 +20,7 @@ class TopicCosts:
         self._tuning, self._stated = tuning or CostTuning(), bool(stated)
         self.of_topic: Mapping[str, float] = stated or {}
         """A topic without an entry costs 1, and so does the busiest one if learned; empty while all costs are alike."""
-        self.news = False
-        """Whether a member has reported new times since the last `settle`."""
+        self.news = False  # whether a member has reported new times since the last `settle`
         self._told: dict[str, tuple[Mapping[str, float], int]] = {}
         """The last report of each member that named several topics, and its time."""
         self._rates: Mapping[str, float] = {}

@@ -137,5 +137,4 @@ def _partitions(moved: int) -> str:
     return "1 partition moves" if moved == 1 else f"{moved:,} partitions move"
 
 
-_MOST_NAMED = 12
-"""Members that are named in a line."""
+_MOST_NAMED = 12  # members that are named in a line

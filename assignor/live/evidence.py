@@ -21,15 +21,12 @@ class _Evidence:
     """The evidence of one member's capacity."""
 
     known: Known | None = None
-    told: tuple[float, int] | None = None
-    """Its own measurement, and when it was reported."""
-    exact_ms: int | None = None
-    """When its notes last showed it at its capacity."""
+    told: tuple[float, int] | None = None  # its own measurement, and when it was reported
+    exact_ms: int | None = None  # when its notes last showed it at its capacity
 
 
 _NONE = _Evidence()
-_SAME = 1.25
-"""Two reports that differ by at most this factor are the same."""
+_SAME = 1.25  # two reports that differ by at most this factor are the same
 
 
 class CapacityEstimates:

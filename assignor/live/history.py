@@ -11,8 +11,7 @@ from loadwise.assignor.live.events import Event, Events, Read
 from loadwise.assignor.live.watch import GroupWatch
 
 _MOST_READINGS, _MOST_BYTES = 200, 8_000_000
-_PER_PARTITION = 500
-"""About the bytes of a watch for each partition."""
+_PER_PARTITION = 500  # about the bytes of a watch for each partition
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)

@@ -29,10 +29,8 @@ class GroupKnowledge:
         self.seen = Seen(tuning.seen)
         self.activity = Activity(slack_s, max_poll_s, tuning.activity)
         self._costs = TopicCosts(costs, tuning.cost)
-        self.lagging = np.empty(0, bool)
-        """bool[M]: members with a backlog in the newest reading."""
-        self._watched: Watched | None = None
-        """The assignment under watch, or the last one during a rebalance."""
+        self.lagging = np.empty(0, bool)  # bool[M]: members with a backlog in the newest reading
+        self._watched: Watched | None = None  # the assignment under watch, or the last one during a rebalance
 
     @property
     def size(self) -> int:

@@ -13,12 +13,9 @@ class Rebalances:
     def __init__(self) -> None:
         self.by_cause: Counter[str] = Counter()
         """Counts by ``load``, ``members`` (joined or left), ``second_round`` (of a cooperative one) and ``other``."""
-        self.moved_share = 0.0
-        """The demand that they moved: the sum of the shares of the total demand."""
-        self.asked = False
-        """Whether the next rebalance was requested because of the load."""
-        self.members: frozenset[str] = frozenset()
-        """The members of the newest generation, if this member leads it."""
+        self.moved_share = 0.0  # the demand that they moved: the sum of the shares of the total demand
+        self.asked = False  # whether the next rebalance was requested because of the load
+        self.members: frozenset[str] = frozenset()  # the members of the newest generation, if this member leads it
 
     def follow(self) -> None:
         """Note that another member leads now."""

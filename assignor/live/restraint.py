@@ -18,13 +18,11 @@ class Restraint:
     def __init__(self, settings: LiveSettings, cooperative: bool, tuning: RestraintTuning | None = None) -> None:
         self._settings, self._tuning = settings, tuning or RestraintTuning()
         self._cooperative = cooperative
-        self._asked_ms: tuple[int, ...] = ()
-        """The times of the requests of the last hour."""
+        self._asked_ms: tuple[int, ...] = ()  # the times of the requests of the last hour
         self._exhausted_told = False
         self._due, self._read_ms = 0.0, math.nan
         """The cost of the present imbalance, in seconds of a member's work, and the time of its last update."""
-        self._took_ms = 0
-        """The duration of the last rebalance, whatever its cause."""
+        self._took_ms = 0  # the duration of the last rebalance, whatever its cause
 
     def rebalanced(self, duration_ms: int) -> None:
         """Note the end of a rebalance, whatever its cause, and its duration."""

@@ -46,13 +46,11 @@ class MembersWanted:
 
     def __init__(self, tuning: ScalingTuning) -> None:
         self._tuning = tuning
-        self._last: tuple[int, int] | None = None
-        """The time of the last `update`, and the members that sufficed then."""
+        self._last: tuple[int, int] | None = None  # the time of the last `update`, and the members that sufficed then
         self._recent: deque[tuple[int, int]] = deque()
         """Times and wanted members of the calm while, without those before a larger or equal number."""
         self._since_ms = 0
-        self.newest: int | None = None
-        """The newest result; None if unknown."""
+        self.newest: int | None = None  # the newest result; None if unknown
 
     def update(self, load: Floats, per_s: Floats, healthy: float, now_ms: int) -> int:
         """Return the number of wanted members after a reading; arguments as of `members_that_do`."""

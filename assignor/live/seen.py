@@ -26,13 +26,10 @@ class Pace(NamedTuple):
 class _Mark:
     """A member at the moment of one of its commits; arrays over the group's partitions."""
 
-    at_ms: int
-    """By the member's clock."""
-    read_ms: int
-    """When it was read, by the leader's clock."""
+    at_ms: int  # by the member's clock
+    read_ms: int  # when it was read, by the leader's clock
     end: Floats
-    done: Floats
-    """Records that the group has processed until then, in units of cost."""
+    done: Floats  # records that the group has processed until then, in units of cost
 
 
 class Seen:
@@ -44,10 +41,8 @@ class Seen:
         self._rows: dict[str, Ints] = {}
         self.suspects: frozenset[str] = frozenset()
         """Members whose backlog grew in the newest reading; an early next reading confirms it."""
-        self._grew_ms: dict[str, int] = {}
-        """When a reading last showed that a member's backlog had grown."""
-        self.at_least: dict[str, float] = {}
-        """Lower bounds of members' capacities by the newest reading, in records/s."""
+        self._grew_ms: dict[str, int] = {}  # when a reading last showed that a member's backlog had grown
+        self.at_least: dict[str, float] = {}  # lower bounds of members' capacities by the newest reading, in records/s
 
     def begin(self, members: Sequence[str], owner: Owners) -> None:
         """Watch a new assignment, and drop the marks of the last one."""

@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterator
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.troubles import Troubles
 
-_HEAVY_MS = 30_000
-"""A partition is reported as too much for any member after this time, because a burst is shorter."""
+_HEAVY_MS = 30_000  # A partition is reported as too much for any member after this time, because a burst is shorter
 
 
 class Warnings:

@@ -46,8 +46,7 @@ class GroupWatch(GroupKnowledge):
         self.settings, self._algorithm = settings, algorithm
         self.restraint = Restraint(settings, cooperative, self.tuning.restraint)
         self._common = Common(self.tuning.common)
-        self.off = False
-        """Whether a member has turned rebalances for the load off."""
+        self.off = False  # whether a member has turned rebalances for the load off
         self._members_wanted = MembersWanted(self.tuning.scaling)
 
     def handle(self, event: Event) -> Decision | None:

@@ -25,8 +25,7 @@ class BusyTime:
         self._sums = Sums()
         self._moment: dict[object, tuple[int, dict[str, int], float]] = {}
         """Similar polls of this moment, summed, because a program may poll a thousand times a second."""
-        self._expected: tuple[int, Fit] | None = None
-        """The time of the newest fit, and the fit."""
+        self._expected: tuple[int, Fit] | None = None  # the time of the newest fit, and the fit
 
     def polls(self, now_ns: int) -> None:
         """Note that the application polls: it has processed the records of the last poll."""
