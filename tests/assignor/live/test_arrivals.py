@@ -61,39 +61,6 @@ def test_a_shift_in_the_middle_of_an_interval_is_seen_too():
     assert np.abs(newest - 400).max() < 60
 
 
-@pytest.mark.parametrize("wrong", [0.0, 1e9])
-def test_one_wrong_reading_leaves_no_trace(wrong):
-    rates = Rates(1)
-    for number in range(12):
-        rates.update(np.array([wrong if number == 8 else 1000.0 * number]), number * STEP_MS)
-    assert rates.known.rate[0] == pytest.approx(200.0)
-
-
-def test_a_rise_is_confirmed_by_the_second_reading_that_has_it():
-    rates = Rates(2)
-    ends = np.array([0.0, 0.0])
-    for number in range(12):
-        rates.update(ends, number * STEP_MS)
-        ends = ends + 500
-    ends = ends + np.array([1e6, 2500])  # the first end is wrong, and the second partition has got hot
-    rates.update(ends, 12 * STEP_MS)
-    assert rates.known.rate[0] > 5e4
-    assert rates.known.confirmed == pytest.approx([100, 100])
-    ends = ends + np.array([500 - 1e6, 3000])
-    rates.update(ends, 13 * STEP_MS)
-    assert rates.known.confirmed == pytest.approx([100, 600])
-    assert rates.known.confirmed == pytest.approx(rates.known.rate)
-
-
-def test_a_topic_that_is_made_again_starts_anew():
-    rates = Rates(1)
-    for number in range(6):
-        rates.update(np.array([1e6 + 1000.0 * number]), number * STEP_MS)
-    for number in range(6, 10):
-        rates.update(np.array([50.0 * (number - 6)]), number * STEP_MS)
-    assert rates.known.rate[0] == pytest.approx(10.0)
-
-
 def test_the_log_of_the_last_minute_stands_in_for_readings():
     rates = Rates(2)
     rates.prior(np.array([1000.0, math.nan]), -60_000)
