@@ -41,7 +41,7 @@ from loadwise.assignor.model import LARGEST, NO_GENERATION, Assignment, Assignor
 from loadwise.assignor.staging import stage
 from loadwise.assignor.strategy import Strategy, strategy
 from loadwise.assignor.subscription import read_user_data
-from loadwise.nearest import nearest
+from loadwise.nearest import did_you_mean
 from loadwise.protocol.errors import ProtocolError
 from loadwise.protocol.user_data import StickyUserData
 
@@ -265,9 +265,8 @@ def _known(given: dict[str, Any], names: Collection[str], where: str = "") -> No
     """Refuse unknown fields, so that a misspelt one is not treated as missing."""
     for name in given:
         if name not in names:
-            near = nearest(name, names)
-            hint = f"did you mean {near}?" if near else f"there are {', '.join(names)}"
-            raise BadCaseError(f"{where}{_named(name)} is not a field; {hint}")
+            hint = did_you_mean(name, names) or f"; there are {', '.join(names)}"
+            raise BadCaseError(f"{where}{_named(name)} is not a field{hint}")
 
 
 def _object(value: object, where: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from loadwise.nearest import nearest
+from loadwise.nearest import did_you_mean
 from loadwise.protocol.jaas import read_jaas
 from loadwise.running_group.errors import BadConnectionError
 
@@ -61,9 +61,9 @@ def client_settings(text: str, name: str) -> dict[str, Any]:
             except ValueError:
                 raise BadConnectionError(f"{name}: {key} is {value!r}; expected a whole number") from None
         elif key not in _SPECIAL:
-            near = nearest(key, (*_SAME, *_SPECIAL))
-            hint = f"did you mean {near}?" if near else f"known are {', '.join(sorted((*_SAME, *_SPECIAL)))}"
-            raise BadConnectionError(f"{name}: {key} is not supported; {hint}")
+            known = sorted((*_SAME, *_SPECIAL))
+            hint = did_you_mean(key, known) or f"; there are {', '.join(known)}"
+            raise BadConnectionError(f"{name}: {key} is not supported{hint}")
     for key, (ours, choices) in _CHOICES.items():
         if key in java:
             if java[key] not in choices:
