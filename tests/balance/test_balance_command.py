@@ -91,6 +91,21 @@ def test_a_stated_capacity_is_kept(cluster: Path, tmp_path: Path) -> None:
     assert told["brokers"][2]["after"]["disk_bytes"] == 6e9
 
 
+def test_a_saved_cluster_is_planned_again_alike(cluster: Path, tmp_path: Path) -> None:
+    content = given()
+    content["partitions"][0] |= {"bytes_in_per_s": 1e6 / 3, "size_bytes": 3e9 / 7}
+    cluster.write_text(json.dumps(content))
+    capacities, saved = tmp_path / "capacities.json", tmp_path / "saved.json"
+    capacities.write_text('{"3": {"disk_bytes": 7e9}}')
+    told = run(cluster, "--capacities", capacities, "--save", saved, "--json")
+    assert told.exit_code == 0
+    assert run(saved, "--json").stdout == told.stdout
+    again = tmp_path / "again.json"
+    assert run(saved, "--save", again).exit_code == 0
+    assert again.read_text() == saved.read_text()
+    assert "cannot be written" in run(cluster, "--save", tmp_path).stderr
+
+
 def _without(name: str) -> dict[str, Any]:
     changed = given()
     del changed["partitions"][2][name]
@@ -107,7 +122,7 @@ def _with(**fields: object) -> dict[str, Any]:
     ("content", "culprit"),
     [
         (_without("size_bytes"), "cluster.json: partitions[2]: the field size_bytes is missing; add it"),
-        (_with(sise_bytes=1), "partitions[2]: 'sise_bytes' is not a field; did you mean size_bytes?"),
+        (_with(sise_bytes=1), "partitions[2]: 'sise_bytes' is not a field (did you mean 'size_bytes'?)"),
         (_with(leader=None), "partition orders-2 has no leader; start a broker with an in-sync replica, one of 1, 2"),
         (_with(leader=3), "partition orders-2 is led by broker 3, which has no replica of it"),
         (_with(replicas=[1, 4]), "partition orders-2 has a replica on broker 4, which is not up; start the broker"),
@@ -145,7 +160,7 @@ def test_a_capacity_that_is_not_an_object(capacity: object, cluster: Path) -> No
     ("capacities", "status", "culprit"),
     [
         ('{"5": {}}', 2, "a capacity is stated for broker 5, which the cluster does not have; its brokers are 1, 2, 3"),
-        ('{"1": {"disk_byte": 5}}', 2, "capacities.json: 1: 'disk_byte' is not a field; did you mean disk_bytes?"),
+        ('{"1": {"disk_byte": 5}}', 2, "capacities.json: 1: 'disk_byte' is not a field (did you mean 'disk_bytes'?)"),
         ('{"one": {}}', 2, "'one' is not a broker id"),
         ('{"1": {"disk_bytes": 1}, "2": {"disk_bytes": 16e9}}', 1, "no plan was found that keeps broker"),
         ('{"1": {"disk_bytes": 1}, "01": {"disk_bytes": 5e12}}', 2, "'01' is not a broker id"),

@@ -111,6 +111,14 @@ def test_the_planned_cluster_comes_true(brokers: ThreadedCoordinator, tmp_path: 
     assert again["reassignment"]["partitions"] == again["leader_election"]["partitions"] == []
 
 
+def test_a_saved_cluster_is_planned_again_alike(brokers: ThreadedCoordinator, tmp_path: Path) -> None:
+    saved = tmp_path / "cluster.json"
+    told = _run(brokers, "--save", saved, "--json")
+    assert told.exit_code == 0, told.output
+    assert json.loads(told.stdout)["reassignment"]["partitions"]
+    assert invoke(["balance", str(saved), "--json"]).stdout == told.stdout
+
+
 def test_a_broker_that_is_down_has_offline_replicas(brokers: ThreadedCoordinator) -> None:
     brokers.stop_broker(3)
     result = _run(brokers)

@@ -12,12 +12,13 @@ A rack, a capacity and each of its fields may be left out. Capacities alone are 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Mapping
 from typing import Any, NoReturn
 
 from loadwise.balance.cluster import Broker, Capacity, Cluster, Partition
 from loadwise.balance.errors import UnfitClusterError
-from loadwise.nearest import nearest
+from loadwise.nearest import did_you_mean
 
 _BROKER = ("id", "rack", "capacity")
 _CAPACITY = ("bytes_in_per_s", "bytes_out_per_s", "disk_bytes")
@@ -53,6 +54,22 @@ def read_capacities(text: str, name: str) -> dict[int, Capacity]:
         if not (broker.isascii() and broker.isdecimal() and str(int(broker)) == broker):
             raise UnfitClusterError(f'{name}: {broker!r} is not a broker id; write {{"1": {{"disk_bytes": 5e11}}}}')
     return {int(broker): _capacity(capacity, f"{name}: {broker}") for broker, capacity in given.items()}
+
+
+def written(cluster: Cluster) -> str:
+    """A cluster as JSON, which `read_cluster` reads as the same one."""
+    content = {
+        "brokers": [_broker_fields(each) for each in cluster.brokers],
+        "partitions": [{name: getattr(each, name) for name in _PARTITION} for each in cluster.partitions],
+    }
+    return json.dumps(content, indent=1) + "\n"
+
+
+def _broker_fields(broker: Broker) -> dict[str, Any]:
+    amounts = {name: getattr(broker.capacity, name) for name in _CAPACITY}
+    stated = {name: amount for name, amount in amounts.items() if amount != math.inf}
+    fields = {"id": broker.id, "rack": broker.rack, "capacity": stated or None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _broker(given: object, where: str) -> Broker:
@@ -111,9 +128,8 @@ def _object(given: object, where: str, names: Collection[str]) -> Mapping[str, A
         _refuse(given, where, f"an object with {', '.join(names)}")
     for name in given:
         if name not in names:
-            near = nearest(name, names)
-            hint = f"did you mean {near}?" if near else f"there are {', '.join(names)}"
-            raise UnfitClusterError(f"{where}: {name!r} is not a field; {hint}")
+            hint = did_you_mean(name, names) or f"; there are {', '.join(names)}"
+            raise UnfitClusterError(f"{where}: {name!r} is not a field{hint}")
     return given
 
 

@@ -127,7 +127,7 @@ def cluster_of(
                 partition=number,
                 replicas=placed.replicas,
                 leader=placed.leader,
-                size_bytes=sizes.get((name, placed.leader), 0),
+                size_bytes=float(sizes.get((name, placed.leader), 0)),
                 bytes_in_per_s=bytes_in_per_s,
                 bytes_out_per_s=bytes_in_per_s * reads,
             )

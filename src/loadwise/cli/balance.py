@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadwise.assignor.errors import MissingClientError
 from loadwise.balance.errors import BalanceError, UnfitClusterError
-from loadwise.balance.files import read_capacities, read_cluster
+from loadwise.balance.files import read_capacities, read_cluster, written
 from loadwise.balance.kafka_files import leader_election, reassignment
 from loadwise.balance.page import render
 from loadwise.balance.plan import plan as plan_of
@@ -24,6 +24,7 @@ from loadwise.running_group.errors import BadConnectionError, RunningGroupError
 if TYPE_CHECKING:
     import argparse
 
+    from loadwise.balance.cluster import Cluster
     from loadwise.balance.plan import Plan
     from loadwise.cli.parser import Parser
 
@@ -36,6 +37,7 @@ EPILOG = f"""columns:
 
 examples:
   loadwise balance --bootstrap-servers broker:9092 --out plan
+  loadwise balance --bootstrap-servers broker:9092 --save cluster.json
   loadwise balance cluster.json --capacities capacities.json --html plan.html"""
 _SOURCES = "give a cluster file, or --bootstrap-servers"
 _INTERVAL_S, _READS = 10.0, 1.0
@@ -73,6 +75,9 @@ def add_options(parser: Parser) -> None:
         metavar="FILE",
         help='what brokers may carry at most, as JSON: {"1": {"disk_bytes": 5e11, "bytes_in_per_s": 1e8}}. A'
         " broker with a capacity of 0 is emptied",
+    )
+    source.add_argument(
+        "--save", type=Path, metavar="FILE", help="write the cluster as a CLUSTER file, to be planned again elsewhere"
     )
     shown = parser.add_argument_group("the plan")
     shown.add_argument(
@@ -116,6 +121,7 @@ def _plan(options: argparse.Namespace) -> Plan:
         if (options.interval_s, options.reads, options.command_config) != (None, None, None):
             raise UnfitClusterError("--interval, --reads and --command-config need --bootstrap-servers")
         cluster = read_cluster(read_text(path, UnfitClusterError), str(path)).with_capacities(stated)
+        _save(options.save, cluster)
         with waiting("planning"):
             return plan_of(cluster)
     from loadwise.running_group.admin import connected
@@ -128,8 +134,10 @@ def _plan(options: argparse.Namespace) -> Plan:
         with waiting("reading the cluster"):
             reads = _READS if options.reads is None else options.reads
             read = live.read_cluster(admin, over_s=options.interval_s or _INTERVAL_S, reads=reads)
+        cluster = read.with_capacities(stated)
+        _save(options.save, cluster)
         with waiting("planning"):
-            plan = plan_of(read.with_capacities(stated))
+            plan = plan_of(cluster)
         live.check_unchanged(admin, read)
     return plan
 
@@ -152,6 +160,14 @@ def _commands(plan: Plan, out: Path, server: str) -> list[str]:
     )
     moves = [f"{reassign} --execute", f"{reassign} --verify  # until all are complete"] if plan.reassigned else []
     return [*moves, *([elect] if plan.elected else [])]
+
+
+def _save(path: Path | None, cluster: Cluster) -> None:
+    if path is not None:
+        try:
+            path.write_text(written(cluster), encoding="utf-8")
+        except OSError as error:
+            raise UnfitClusterError(f"--save {path} cannot be written: {error.strerror}") from error
 
 
 def _write(folder: Path, plan: Plan) -> None:
