@@ -9,11 +9,7 @@ import pytest
 from random_clusters import MEGABYTE, SMALL, loads, racks_of_partitions, small_cluster
 
 from loadwise.balance.cluster import Cluster
-from loadwise.balance.limits import Limits
-from loadwise.balance.placement import Placement
 from loadwise.balance.plan import plan
-from loadwise.balance.rows import ClusterRows
-from loadwise.balance.stretch import all_ways, placed_within
 
 OPTIMA = json.loads((Path(__file__).parents[1] / "golden" / "balance.json").read_text())
 QUICK = (5, 18, 50, 65, 125)
@@ -36,20 +32,24 @@ def _stretch(before: Cluster, after: Cluster) -> float:
     )
 
 
+def _excess(after: Cluster) -> float:
+    """The load above the mean plus a tenth, in means, of all brokers and resources."""
+    return sum(
+        max(load * len(each) / max(sum(each), 1e-9) - 1.1, 0)
+        for each in zip(*loads(after).values(), strict=True)
+        for load in each
+    )
+
+
 @pytest.mark.parametrize(
     "seed", [*QUICK, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(SMALL) if seed not in QUICK)]
 )
-def test_the_busiest_broker_and_the_moved_bytes_are_near_the_optimum(seed: int) -> None:
-    """The bytes are those before other brokers come nearer to their limits than the busiest one."""
+def test_the_plan_is_near_the_optimum(seed: int) -> None:
     cluster = small_cluster(seed)
-    least_stretch, least_moved = OPTIMA[seed]
-    rows = ClusterRows.of(cluster)
-    limits = Limits.of(cluster, rows)
-    start = Placement(rows, limits.unit)
-    within = placed_within(limits, start, all_ways(start))
-    assert within.moved_bytes() <= 1.2 * least_moved * MEGABYTE
-    assert limits.stretch(within.load * limits.unit) <= 1.02 * least_stretch
+    least_stretch, least_excess, least_moved = OPTIMA[seed]
     planned = plan(cluster)
     racks = zip(racks_of_partitions(planned.planned), racks_of_partitions(cluster), strict=True)
     assert all(after >= before for after, before in racks)
     assert _stretch(cluster, planned.planned) <= 1.02 * least_stretch
+    assert _excess(planned.planned) <= least_excess + 0.02
+    assert planned.moved_bytes <= 1.2 * least_moved * MEGABYTE

@@ -5,8 +5,9 @@
     python -m venv exact && exact/bin/pip install numpy ortools
     PYTHONPATH=src:tests/support exact/bin/python tests/golden/make_balance.py
 
-Of each cluster it has ``[stretch, moved]``: how far the limits must be stretched until some placement is within them,
-and the least megabytes that have to move for one.
+Of each cluster it has ``[stretch, excess, moved]``, the least of each with those before it kept: how far the limits
+must be stretched until some placement is within them; the load above the mean plus a tenth, in means, of all brokers
+and resources together; and the megabytes that move.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ SCALE = 1_000_000
 """Of a limit."""
 
 
-def optimum(cluster: Cluster) -> tuple[float, int]:
-    """The least stretch of the limits, and the least megabytes that move within it."""
+def optimum(cluster: Cluster) -> tuple[float, float, int]:
+    """The least stretch, then the least excess within it, then the least megabytes that move for both."""
     model = cp_model.CpModel()
     brokers = [broker.id for broker in cluster.brokers]
     rack = {broker.id: broker.rack or str(broker.id) for broker in cluster.brokers}
@@ -56,6 +57,7 @@ def optimum(cluster: Cluster) -> tuple[float, int]:
     size = [each.size_bytes // MEGABYTE for each in cluster.partitions]
     replicas = [len(each.replicas) for each in cluster.partitions]
     stretch = model.new_int_var(SCALE, 100 * SCALE, "stretch")
+    excesses = []
     for where, weights, copies in (
         (placed, coming, replicas),
         (leads, going, [1] * len(going)),
@@ -65,18 +67,22 @@ def optimum(cluster: Cluster) -> tuple[float, int]:
         limit = max(1.1 * mean, *weights)
         for broker in brokers:
             model.add(sum(round(weights[each] * SCALE / limit) * where[each, broker] for each in parts) <= stretch)
+            above = model.new_int_var(0, 100 * SCALE, f"above {len(excesses)}")
+            excesses.append(above)
+            held = sum(round(weights[each] * SCALE / mean) * where[each, broker] for each in parts)
+            model.add(held - round(1.1 * SCALE) <= above)
     moved = sum(
         int(size[index]) * placed[index, broker]
         for index, each in enumerate(cluster.partitions)
         for broker in brokers
         if broker not in each.replicas
     )
-    model.minimize(stretch)
-    least_stretch = solved(model)
-    model.clear_objective()
-    model.add(stretch <= least_stretch)
-    model.minimize(moved)
-    return least_stretch / SCALE, solved(model)
+    found = []
+    for aim in (stretch, sum(excesses), moved):
+        model.minimize(aim)
+        found.append(solved(model))
+        model.add(aim <= found[-1])
+    return found[0] / SCALE, found[1] / SCALE, found[2]
 
 
 def solved(model: cp_model.CpModel) -> int:

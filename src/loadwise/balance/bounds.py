@@ -10,7 +10,7 @@ from loadwise.balance.rows import Floats, Rows
 
 LEAST = 1e-9
 """In units of the mean: less is rounding."""
-_BEYOND = 100.0
+BEYOND = 100.0
 """How much worse it is to exceed a stated capacity than a limit."""
 
 
@@ -19,8 +19,10 @@ class Bounds:
     """Of brokers by resources, in units of the mean."""
 
     limit: Floats
-    capacity: Floats | None
-    """Not less than the limit; None if no capacity is stated."""
+    capacity: Floats | None = None
+    """Not less than the limit; None if there is none."""
+    allowed: float = 0.0
+    """So much excess of all brokers together is as good as none."""
 
     def of(self, brokers: int | Rows) -> Bounds:
         """The bounds of these brokers."""
@@ -30,17 +32,20 @@ class Bounds:
         """How much loads are above the bounds, over all resources."""
         total: Floats = _above(load, self.limit).sum(axis=-1)
         if self.capacity is not None:
-            total += _BEYOND * _above(load, self.capacity).sum(axis=-1)
+            total += BEYOND * _above(load, self.capacity).sum(axis=-1)
         return total
 
     def total_excess(self, load: Floats) -> Floats:
-        """The same over all brokers, of many placements at once: a product is faster than sums over short rows."""
+        """The same over all brokers less what is allowed, of many placements at once.
+
+        A product is faster than sums over short rows.
+        """
         ones = np.ones(self.limit.size)
         rows = (*load.shape[:-2], self.limit.size)
         total: Floats = _above(load, self.limit).reshape(rows) @ ones
         if self.capacity is not None:
-            total += _BEYOND * (_above(load, self.capacity).reshape(rows) @ ones)
-        return total
+            total += BEYOND * (_above(load, self.capacity).reshape(rows) @ ones)
+        return np.maximum(total - self.allowed, 0.0) if self.allowed else total
 
 
 def _above(load: Floats, limit: Floats) -> Floats:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from loadwise.balance.bounds import Bounds
+from loadwise.balance.bounds import BEYOND, Bounds
 from loadwise.balance.cluster import Cluster
 from loadwise.balance.errors import NoPlanError
 from loadwise.balance.rows import RESOURCES, ClusterRows, Floats
@@ -16,7 +17,7 @@ TOLERANCE = 0.1
 """A broker is balanced up to the mean plus this part of it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Limits:
     """What brokers may carry."""
 
@@ -78,22 +79,32 @@ class Limits:
     @property
     def stated(self) -> Bounds:
         """The capacities alone."""
-        return Bounds(self.capacity / self.unit, None)
+        return Bounds(self.capacity / self.unit)
 
-    def at(self, stretch: float) -> Bounds:
-        """The goal, stretched, within capacities."""
+    @property
+    def at_goal(self) -> Bounds:
+        """The goal, within capacities."""
         capacity = self.capacity / self.unit if np.isfinite(self.capacity).any() else None
-        return Bounds(np.minimum(self.goal * stretch, self.capacity) / self.unit, capacity)
+        return Bounds(np.minimum(self.goal, self.capacity) / self.unit, capacity)
 
-    def closer(self, load: Floats, heaviest_on: Floats) -> Bounds:
-        """Limits that make room for a heavy replica on its own broker alone, within what these loads have reached."""
-        limit = np.maximum(self._in_any_case, np.minimum(heaviest_on, self.goal))
-        reached = np.minimum(self.goal * self.stretch(load), self.capacity)
-        return Bounds(np.minimum(limit, reached) / self.unit, reached / self.unit)
+    def at_mean(self, stretch: float) -> Bounds:
+        """The mean plus a tenth; the stretched goal is a capacity."""
+        reached = np.minimum(self.goal * stretch, self.capacity)
+        return Bounds(np.minimum(self._in_any_case, reached) / self.unit, reached / self.unit)
 
     def stretch(self, load: Floats) -> float:
-        """How far the goal must be stretched for these loads of brokers: 1 if not at all."""
-        return float(np.divide(load, self.goal, out=np.ones_like(load), where=self.goal > 0.0).max(initial=1.0))
+        """How many times the goal the loads of brokers are, in units; at least 1."""
+        return float((load / self._goal).max(initial=1.0))
+
+    def stretches(self, load: Floats) -> Floats:
+        """The same of many placements at once, and much more for loads above stated capacities."""
+        factor: Floats = np.maximum((load / self._goal).max(axis=(-1, -2)), 1.0)
+        return factor + BEYOND * self.stated.total_excess(load) if np.isfinite(self.capacity).any() else factor
+
+    @cached_property
+    def _goal(self) -> Floats:
+        # infinite where there is no load
+        return np.where(self.goal > 0.0, self.goal, np.inf) / self.unit
 
 
 def _in_rack(rows: ClusterRows, capacity: Floats) -> Floats:

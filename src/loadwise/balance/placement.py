@@ -38,13 +38,9 @@ class Placement:
             self.load[there[1:]] += sign * self.follower[partition]
         self.replicas[partition] = replicas
 
-    def heaviest_on(self) -> Floats:
-        """The most that one replica loads each broker with, in bytes."""
-        return self._rows.heaviest_on(self.replicas)
-
     def excess(self, bounds: Bounds) -> float:
         """How much all brokers together carry above their bounds, in units."""
-        return float(bounds.excess(self.load).sum())
+        return float(bounds.total_excess(self.load))
 
     def moved_bytes(self) -> float:
         """What brokers have to copy until replicas are placed like this."""

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from math import comb
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from loadwise.balance.bounds import LEAST, Bounds
+from loadwise.balance.bounds import LEAST
 from loadwise.balance.placement import Placement
 from loadwise.balance.rows import NONE, Floats, Rows
 
-_LEAST_WIDTH, _MOST_WIDTH = 50, 300
-"""How many unfinished placements a beam keeps."""
-_PRICES, _FEW_PRICES = (1.0, 0.5, 0.25, 0.12), (0.5, 0.12)
-"""What moving all bytes costs, in units of excess of a broker; the few are for clusters with more to try."""
-_MANY = 2_000_000
-"""Ways to place pairs of partitions."""
-_STEPS = 1_500_000
-"""How many loads of brokers a beam computes at most; it becomes narrower for that."""
+Aim: TypeAlias = Callable[[Floats], Floats]
+"""From the brokers' loads, of many placements at once, to what should be low."""
+
+_PRICE = 0.2
+"""What moving all bytes costs, in units of the aim."""
 _A_CHANGE = 1e-6
 """What a changed partition costs, in shares of bytes: of plans that move as much, that with fewer changes is better."""
+_CHAINS = 600
+_STEPS, _MOST_STEPS = 200, 3000
+"""Of annealing: for each partition, and in all."""
+_HOT, _COLD = 0.3, 1e-5
+"""What an accepted step may cost at first and in the end, in units of the aim."""
+_ALONE = 0.5
+"""Of all steps: how many place one partition, not two."""
+_BEST, _TRIED = 5, 10_000_000
+"""So many of the chains are followed up: fewer if there is more to try than this for all of them."""
 
 
 class _Ways(NamedTuple):
@@ -45,30 +51,64 @@ class AllWays:
     """The ways of all partitions of one cluster."""
 
     def __init__(self, start: Placement) -> None:
-        copies = (start.before != NONE).sum(axis=1)
-        total = max(float((start.size * copies).sum()), 1.0)
-        self._ways = [_ways(start, partition, total) for partition in range(len(copies))]
-        brokers = max(len(start.load), 1)
-        computed = brokers * sum(len(each.cost) for each in self._ways)
-        self._width = min(max(_STEPS // computed, _LEAST_WIDTH), _MOST_WIDTH)
-        weight = (start.leader / np.maximum(start.leader.sum(axis=0), LEAST)).max(axis=1)
-        self.orders: tuple[Rows, ...] = (np.argsort(-weight), np.argsort(weight), np.argsort(-start.size))
-        """Of partitions: the heaviest first, the heaviest last, the largest first."""
-        self.prices = tuple(brokers * price for price in (_PRICES if tried(start) <= _MANY else _FEW_PRICES))
-        """What the share of all bytes costs, in units of excess."""
+        total = max(float((start.size * (start.before != NONE).sum(axis=1)).sum()), 1.0)
+        self._ways = [_ways(start, partition, total) for partition in range(len(start.before))]
+        self._best = min(max(_TRIED // tried(start), 1), _BEST)
+        self._count = np.array([len(each.cost) for each in self._ways])
+        self._first = np.cumsum(self._count) - self._count
+        self._load = np.concatenate([each.load for each in self._ways])
+        self._cost = np.concatenate([each.cost for each in self._ways])
 
-    def improve(self, placement: Placement, bounds: Bounds) -> None:
-        """Place two partitions at a time again while that leaves less excess, or as much and moves less data."""
+    def annealed(self, start: Placement, aim: Aim) -> list[Placement]:
+        """The best placements that simulated annealing finds.
+
+        All chains take a step at a time: each places one or two partitions at random, and keeps that if it is better,
+        or by chance.
+        """
+        random = np.random.default_rng(0)
+        chains, partitions = np.arange(_CHAINS), len(self._ways)
+        at = self._first + [each.like(row) for each, row in zip(self._ways, start.replicas, strict=True)]
+        now, load = np.tile(at, (_CHAINS, 1)), np.tile(start.load, (_CHAINS, 1, 1))
+        cost = np.full(_CHAINS, self._cost[at].sum())
+        worth = aim(load) + _PRICE * cost
+        for heat in np.geomspace(_HOT, _COLD, min(_STEPS * partitions, _MOST_STEPS)):
+            one, other = random.integers(partitions, size=(2, _CHAINS))
+            before, other_before = now[chains, one], now[chains, other]
+            way, other_way = self._any_way(one, random), self._any_way(other, random)
+            alone = (one == other) | (random.random(_CHAINS) < _ALONE)
+            other_way[alone] = other_before[alone]
+            then_load = load + (self._load.take(way, axis=0) - self._load.take(before, axis=0))
+            then_load += self._load.take(other_way, axis=0) - self._load.take(other_before, axis=0)
+            then_cost = (
+                cost + (self._cost[way] - self._cost[before]) + (self._cost[other_way] - self._cost[other_before])
+            )
+            then_worth = aim(then_load) + _PRICE * then_cost
+            kept = np.flatnonzero(then_worth - worth < random.exponential(heat, _CHAINS))
+            now[kept, other[kept]] = other_way[kept]
+            now[kept, one[kept]] = way[kept]
+            load[kept], cost[kept], worth[kept] = then_load[kept], then_cost[kept], then_worth[kept]
+        best = now[np.lexsort((cost, np.maximum(aim(load) - LEAST, 0.0)))]
+        distinct = np.sort(np.unique(best, axis=0, return_index=True)[1])[: self._best]
+        return [self._placement(start, best[chain] - self._first) for chain in distinct]
+
+    def _any_way(self, partitions: Rows, random: np.random.Generator) -> Rows:
+        ways: Rows = self._first[partitions] + (random.random(len(partitions)) * self._count[partitions]).astype(
+            np.intp
+        )
+        return ways
+
+    def improve(self, placement: Placement, aim: Aim) -> None:
+        """Place two partitions at a time again while that comes nearer to the aim, or as near and moves less data."""
         ways = self._ways
         now = [each.like(row) for each, row in zip(ways, placement.replicas, strict=True)]
-        price, pairs = self.prices[-1] / 100, list(combinations(range(len(ways)), 2))
+        price, pairs = _PRICE / 100, list(combinations(range(len(ways)), 2))
         left = len(pairs)
         while left:
             for one, other in pairs:
                 left -= 1
                 a, b = ways[one], ways[other]
                 rest = placement.load - a.load[now[one]] - b.load[now[other]]
-                total = bounds.total_excess((rest + a.load)[:, None] + b.load)
+                total = aim((rest + a.load)[:, None] + b.load)
                 total += price * (a.cost[:, None] + b.cost)
                 first, second = divmod(int(total.argmin()), len(b.cost))
                 if total[first, second] < total[now[one], now[other]] - LEAST:
@@ -79,27 +119,10 @@ class AllWays:
                 if not left:
                     break
 
-    def beam(self, start: Placement, bounds: Bounds, order: Rows, price: float) -> Placement:
-        """Place all partitions again, one after the other: later ones count with their initial placement.
-
-        Of all placements up to here, those with the least excess and cost, at its price, are followed further.
-        """
-        load, cost, width = start.load[None], np.zeros(1), self._width
-        taken = np.zeros((1, 0), np.intp)
-        for partition in order:
-            ways = self._ways[partition]
-            now = ways.like(start.replicas[partition])
-            then, costs = load[:, None] + (ways.load - ways.load[now]), cost[:, None] + ways.cost - ways.cost[now]
-            total = (bounds.total_excess(then) + price * costs).ravel()
-            kept = np.argpartition(total, width)[:width] if len(total) > width else np.arange(len(total))
-            before, way = np.divmod(kept, len(ways.cost))
-            load, cost = then[before, way], costs[before, way]
-            taken = np.hstack([taken[before], way[:, None]])
-        excess = np.maximum(bounds.total_excess(load) - LEAST, 0.0)
-        best = np.lexsort((cost, excess))[0]
+    def _placement(self, start: Placement, chosen: Rows) -> Placement:
         placement = start.copy()
-        for partition, way in zip(order.tolist(), taken[best], strict=True):
-            placement.put(partition, self._ways[partition].replicas[way])
+        for partition, (ways, way) in enumerate(zip(self._ways, chosen.tolist(), strict=True)):
+            placement.put(partition, ways.replicas[way])
         return placement
 
 
