@@ -7,7 +7,7 @@ from typing import Any
 
 
 class LogDirError(Exception):
-    """A broker does not describe one of its log directories."""
+    """A log directory is offline. Without the right to DESCRIBE the cluster, brokers describe no directories at all."""
 
 
 def replica_sizes(answers: Iterable[Mapping[str, Any]]) -> dict[tuple[tuple[str, int], int], int]:
@@ -17,8 +17,8 @@ def replica_sizes(answers: Iterable[Mapping[str, Any]]) -> dict[tuple[tuple[str,
         for directory in answer["log_dirs"]:
             if directory["error_code"]:
                 raise LogDirError(
-                    f"broker {answer['broker']} does not describe its log directory {directory['log_dir']} (error"
-                    f" {directory['error_code']}); it needs the right to DESCRIBE the cluster, and a disk that works"
+                    f"log directory {directory['log_dir']} of broker {answer['broker']} is offline (error"
+                    f" {directory['error_code']}); mend its disk and start the broker again"
                 )
             for topic in directory["topics"]:
                 for partition in topic["partitions"]:

@@ -192,6 +192,13 @@ def test_racks_count_more_than_balance() -> None:
     assert [load[2] for load in loads(planned.planned).values()] == [2, 2, 4]
 
 
+def test_brokers_without_a_rack_are_named_if_others_have_one() -> None:
+    brokers = (Broker(id=0, rack="a"), Broker(id=1), Broker(id=2))
+    told = list(notes(plan(Cluster(brokers=brokers, partitions=(_partition(0, 0, size=1),)))))
+    assert told[-1].startswith("Brokers 1, 2 have no rack")
+    assert not any("rack" in note for note in notes(plan(_cluster(3, _partition(0, 1)))))
+
+
 def test_one_partition_that_is_too_much_for_any_broker_is_named() -> None:
     cluster = _cluster(
         4, _partition(0, 1, size=100, bytes_in=1), *(_partition(each, 1, size=1) for each in range(1, 9))

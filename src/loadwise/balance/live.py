@@ -13,7 +13,7 @@ from loadwise.running_group.admin import GroupAdmin
 
 from kafka import TopicPartition  # isort: skip
 from kafka.admin import OffsetSpec  # isort: skip
-from kafka.errors import KafkaError  # isort: skip
+from kafka.errors import AuthorizationError, KafkaError  # isort: skip
 
 
 def read_cluster(
@@ -90,4 +90,10 @@ def read_metadata(admin: GroupAdmin) -> Metadata:
 
 
 def _unreadable(error: KafkaError) -> UnreadableClusterError:
-    return UnreadableClusterError(f"the cluster cannot be read: {error}; try again when all brokers are up")
+    refused = isinstance(error, AuthorizationError)
+    remedy = (
+        "give the user the right to DESCRIBE the cluster and all topics"
+        if refused
+        else ("try again when all brokers are up")
+    )
+    return UnreadableClusterError(f"the cluster cannot be read: {error}; {remedy}")

@@ -44,7 +44,7 @@ class Metadata:
                 for offline in partition.get("offline_replicas") or ():
                     raise UnfitClusterError(
                         f"the replica of partition {topic['name']}-{number} on broker {offline} is offline; start that"
-                        " broker, or move its replicas with kafka-reassign-partitions.sh"
+                        " broker, mend its disk, or move its replicas with kafka-reassign-partitions.sh"
                     )
                 placed[topic["name"], number] = Placed(tuple(partition["replica_nodes"]), partition["leader_id"])
         up = (broker for broker in brokers if not broker.get("is_fenced"))
@@ -110,6 +110,12 @@ def cluster_of(
     Bytes in are the records that arrived in ``elapsed_s``, at the size that the logs' growth shows. Bytes out are
     these, each read ``reads`` times.
     """
+    for (topic, number), broker in sizes:
+        if (topic, number) not in metadata.placed:
+            raise UnreadableClusterError(
+                f"broker {broker} has partition {topic}-{number}, which is not described; give the user the right to"
+                " DESCRIBE all topics, or run this again if the topic is new"
+            )
     record_bytes = _record_bytes(metadata, earlier_sizes, sizes, offsets)
     partitions = []
     for (topic, number), placed in metadata.placed.items():

@@ -76,6 +76,10 @@ def notes(plan: Plan) -> Iterator[str]:
             subject = f"Broker {ids} stays" if len(above) == 1 else f"Brokers {ids} stay"
             yield f"{subject} at up to {most:.2f} times the mean of {name}: {reason}."
     yield from _rises(plan)
+    without = [str(broker.id) for broker in plan.cluster.brokers if broker.rack is None]
+    if 0 < len(without) < len(plan.cluster.brokers):
+        subject = f"Broker {without[0]} has" if len(without) == 1 else f"Brokers {', '.join(without)} have"
+        yield f"{subject} no rack, and each such broker counts as a rack of its own; set broker.rack."
     totals = plan.before.sum(axis=0)
     levels = [
         name
