@@ -27,7 +27,7 @@ _HOT, _COLD = 0.3, 1e-5
 """What an accepted step may cost at first and in the end, in units of the aim."""
 _ALONE = 0.5
 """Of all steps: how many place one partition, not two."""
-_BEST, _TRIED = 5, 10_000_000
+_BEST, _TRIED = 10, 10_000_000
 """So many of the chains are followed up: fewer if there is more to try than this for all of them."""
 
 
