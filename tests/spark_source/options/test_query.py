@@ -10,7 +10,7 @@ from loadwise.spark_source.options.bounds import EARLIEST, LATEST, AtTimestamp, 
 from loadwise.spark_source.options.membership import GroupMember
 from loadwise.spark_source.options.query import parse, parse_either
 from loadwise.spark_source.options.topics import Assign, Subscribe, SubscribePattern
-from loadwise.spark_source.planning.query import ASSIGNORS, assignor_named
+from loadwise.spark_source.planning.query import ASSIGNORS, assignor_named, checked
 
 BROKERS = {"kafka.bootstrap.servers": "localhost:9092"}
 MINIMAL = {**BROKERS, "subscribe": "flights"}
@@ -206,6 +206,13 @@ class Picky:
         self.something = something
 
 
+class Nameless:
+    """Assigns, and has no name."""
+
+    def assign(self, group: object) -> None:
+        raise NotImplementedError
+
+
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
@@ -220,6 +227,7 @@ class Picky:
         ("collections.Mine", "module 'collections' has no 'Mine'"),
         ("collections.OrderedDict", "no Assignor"),
         (f"{__name__}.Picky", "without arguments"),
+        (f"{__name__}.Nameless", "it needs a name (str)"),
     ],
 )
 def test_an_assignor_that_is_none_is_refused(name: str, problem: str):
@@ -227,6 +235,11 @@ def test_an_assignor_that_is_none_is_refused(name: str, problem: str):
         assignor_named(name)
     assert str(refused.value).startswith("option assignor: ")
     assert problem in str(refused.value)
+
+
+def test_a_query_with_an_unknown_assignor_is_refused_before_kafka_is_asked():
+    with pytest.raises(OptionError, match="did you mean weighted"):
+        checked({"kafka.bootstrap.servers": "nowhere:1", "subscribe": "t", "assignor": "wieghted"})
 
 
 def test_no_text_shows_a_secret():

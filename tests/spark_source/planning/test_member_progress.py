@@ -90,12 +90,14 @@ def test_offsets_without_a_generation_are_of_none():
     assert holdings.next_offset(MemberOffset("g", {A: 1}), {A: 5}).generation == -1
 
 
-def test_a_topic_made_anew_is_read_on_and_committed_where_it_was_moved_to():
+@pytest.mark.parametrize("moved_to", [2, 10])
+def test_a_topic_made_anew_is_read_on_and_committed_where_it_was_moved_to(moved_to):
+    """The commit of the earlier topic counts for nothing, also if it was the same offset."""
     holdings, start = Holdings(), MemberOffset("g", {A: 10, B: 10})
     holdings.gained(start, {A: 10, B: 10}, {})
-    holdings.moved({A: 2})
-    assert holdings.held == {A: 2, B: 10}
-    assert holdings.to_commit() == {A: 2}
+    holdings.moved({A: moved_to})
+    assert holdings.held == {A: moved_to, B: 10}
+    assert holdings.to_commit() == {A: moved_to}
 
 
 def test_nothing_is_read_before_its_begin_is_committed():
