@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient
 from kafka.partitioner.default import murmur2
 from topics import WAIT_S, until
@@ -181,6 +181,20 @@ def test_records_of_an_aborted_transaction_are_taken_back(
     assert [error.name() for error in deliveries.errors] == ["_PURGE_QUEUE"]
     now = producer.dispatcher._acknowledgements.moment([1, 2, 3], 0.0)
     assert (now.silent, now.waiting[1]) == (set(), 0)
+
+
+@pytest.mark.parametrize("wrong", [("t", 3), ("t", b"v", 3), (["t"], b"v"), (b"t", b"v"), ("t", [1], b"k")])
+def test_a_wrong_argument_of_produce_is_named_by_the_client(
+    cluster: ThreadedCoordinator, wrong: tuple[object, ...]
+) -> None:
+    config = {"bootstrap.servers": cluster.bootstrap_servers}
+    spreading = confluent_producer(config, dispatcher=Dispatcher(spread={"t": SpreadKeys()}))
+    with pytest.raises(TypeError) as theirs:
+        Producer(config).produce(*wrong)
+    for producer in (confluent_producer(config), spreading):
+        with pytest.raises(TypeError) as ours:
+            producer.produce(*wrong)
+        assert str(ours.value) == str(theirs.value)
 
 
 def test_what_is_no_dispatcher_is_refused() -> None:

@@ -377,8 +377,8 @@ def _read_by(name: str, metric: Metric) -> Loads | LoadSource | Background[Loads
         raise BadDispatcherError(f"metric {name!r} is {metric!r}; give loads by node id, a LoadSource or a function")
     try:
         _numbers(metric)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise BadDispatcherError(f"metric {name!r} is {metric!r}; it must map node ids to numbers") from error
+    except ValueError as error:
+        raise BadDispatcherError(f"metric {name!r}: {error}") from error
     return metric
 
 
@@ -388,4 +388,8 @@ def _checked(metric: Callable[[], Loads | None]) -> Loads | None:
 
 
 def _numbers(loads: Loads) -> Loads:
-    return {int(node): float(load) for node, load in loads.items()}
+    """Return the loads as numbers. Raises `ValueError`."""
+    try:
+        return {int(node): float(load) for node, load in loads.items()}
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"loads are {loads!r}; they must map node ids to numbers") from error

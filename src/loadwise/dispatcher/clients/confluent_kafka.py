@@ -96,12 +96,15 @@ class ConfluentProducer(Producer):
         headers: Any = None,
     ) -> None:
         """confluent-kafka: produce a record. Without a partition, the dispatcher chooses it."""
+        told = on_delivery or callback or self._on_delivery
+        if not (isinstance(topic, str) and _is_text(value) and _is_text(key)):
+            self._produce(topic, value, key, partition, told, None, timestamp, headers)  # which says what is wrong
+            return
         size = 0 if value is None else len(value)
         if partition == NO_LEADER and (key is None or self.dispatcher.spreads(topic)):
             if topic not in self._topics:
                 self._await_metadata(topic)
             partition = self.dispatcher.partition(topic, key.encode() if isinstance(key, str) else key, size)
-        told = on_delivery or callback or self._on_delivery
         batch = self._batches.get(topic)
         if batch is not None and batch.partition == partition and batch.waits:
             self._produce(topic, value, key, partition, told, None, timestamp, headers)
@@ -183,6 +186,10 @@ def _topics(list_topics: Callable[..., Any]) -> Mapping[str, TopicMetadata]:
     """Return the metadata of all topics: to ask for a topic by name may create it, even if it was just deleted."""
     topics: Mapping[str, TopicMetadata] = list_topics(timeout=_METADATA_TIMEOUT_S).topics
     return topics
+
+
+def _is_text(given: object) -> bool:
+    return given is None or isinstance(given, bytes | str)
 
 
 def _in_event_loop() -> bool:
