@@ -28,7 +28,7 @@ def main() -> None:
     weights = np.arange(1, given.keys + 1) ** -EXPONENT
     drawn = np.random.default_rng(1).choice(given.keys, size=given.records, p=weights / weights.sum())
     keys = [b"key-%d" % key for key in drawn.tolist()]
-    for partitions in (12, 36, 90):
+    for partitions in (12, 36, 90, 360):
         hashed = Counter(partition_of(key, partitions) for key in keys)
         tracemalloc.start()
         spreader = KeySpreader(SpreadKeys(choices=2), partitions)

@@ -52,11 +52,12 @@ def test_zipf_keys_are_spread_evenly_where_hashing_fails(partitions: int) -> Non
     assert imbalance(placed, partitions) <= 1.02
 
 
-def test_keys_that_become_hot_are_spread_soon() -> None:
-    spreader = KeySpreader(SpreadKeys(choices=2), 90)
-    for hour in range(2):
+@pytest.mark.parametrize(("partitions", "most"), [(90, 1.02), (360, 1.06)])  # 69 records a partition: one is 1.4 %
+def test_keys_that_become_hot_are_spread_soon(partitions: int, most: float) -> None:
+    spreader = KeySpreader(SpreadKeys(choices=2), partitions)
+    for hour in range(3):
         placed = Counter(spreader.partition(b"%d-%b" % (hour, key), 100) for key in zipf(10_000, 25_000, seed=hour))
-        assert imbalance(placed, 90) <= 1.1, hour
+        assert imbalance(placed, partitions) <= most, hour
 
 
 def test_keys_that_are_not_hot_have_no_more_candidates_than_asked() -> None:
@@ -64,7 +65,7 @@ def test_keys_that_are_not_hot_have_no_more_candidates_than_asked() -> None:
     spreader = KeySpreader(SpreadKeys(choices=2), 36)
     for number, key in enumerate(zipf(keys=10_000, records=60_000)):
         found = spreader.partition(key, 100)
-        if number > 72:  # a key's share of the first few records is large
+        if number > 300:  # a key's share of the first few records is large
             places.setdefault(key, set()).add(found)
     assert max(len(places[b"key-%d" % rank]) for rank in range(200, 10_000) if b"key-%d" % rank in places) == 2
     assert len(places[b"key-0"]) > 10

@@ -12,12 +12,12 @@ from loadwise.dispatcher.errors import BadDispatcherError
 from loadwise.dispatcher.keys import murmur2
 from loadwise.dispatcher.space_saving import SpaceSaving
 
-_SLACK = 4.0
+_SLACK = 8.0
 """A key gets this many times the partitions that its records would fill: room for those keys that cannot move."""
 
 _MEMORY_RECORDS = 2048
 """Counts are halved after this many records at least, so that keys that become hot are found soon..."""
-_MEMORY_OF_PARTITION = 24
+_MEMORY_OF_PARTITION = 8
 """... and after this many for each partition: what fills one is a smaller share, and takes more records to see."""
 
 

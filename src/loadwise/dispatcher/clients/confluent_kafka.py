@@ -97,7 +97,7 @@ class ConfluentProducer(Producer):
     ) -> None:
         """confluent-kafka: produce a record. Without a partition, the dispatcher chooses it."""
         told = on_delivery or callback or self._on_delivery
-        if not (isinstance(topic, str) and _is_text(value) and _is_text(key)):
+        if not _are_texts(topic, value or b"", key or b""):
             self._produce(topic, value, key, partition, told, None, timestamp, headers)  # which says what is wrong
             return
         size = 0 if value is None else len(value)
@@ -188,8 +188,8 @@ def _topics(list_topics: Callable[..., Any]) -> Mapping[str, TopicMetadata]:
     return topics
 
 
-def _is_text(given: object) -> bool:
-    return given is None or isinstance(given, bytes | str)
+def _are_texts(topic: object, value: object, key: object) -> bool:
+    return isinstance(topic, str) and isinstance(value, bytes | str) and isinstance(key, bytes | str)
 
 
 def _in_event_loop() -> bool:
