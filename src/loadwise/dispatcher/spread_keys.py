@@ -63,10 +63,15 @@ class KeySpreader:
         found = first = (digest & 0x7FFFFFFF) % count
         step = self._steps[(digest * 0x9E3779B1 >> 16 & 0xFFFF) % len(self._steps)]
         least = loads[first]
-        for each in range(1, self._width(digest, size)):
-            candidate = (first + each * step) % count
-            if loads[candidate] < least:
-                found, least = candidate, loads[candidate]
+        width = self._width(digest, size)
+        if width == count:  # in a fraction of the loop's time
+            least = min(loads)
+            found = first if loads[first] == least else loads.index(least)
+        else:
+            for each in range(1, width):
+                candidate = (first + each * step) % count
+                if loads[candidate] < least:
+                    found, least = candidate, loads[candidate]
         loads[found] = least + size
         return found
 
