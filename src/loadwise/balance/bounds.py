@@ -20,9 +20,9 @@ class Bounds:
 
     limit: Floats
     capacity: Floats | None = None
-    """Not less than the limit; None if there is none."""
+    """At least the limit; None if nothing is stated."""
     allowed: float = 0.0
-    """So much excess of all brokers together is as good as none."""
+    """Total excess of all brokers that counts as none."""
 
     def of(self, brokers: int | Rows) -> Bounds:
         """The bounds of these brokers."""
