@@ -8,14 +8,23 @@ from pathlib import Path
 
 import pytest
 from command_line import Called, invoke
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 from kafka import TopicPartition
 from skewed_topics import PLACED, RECORD_BYTES, described, make_skewed_topics, produce
+from topics import WAIT_S
 
 from loadwise.balance.cluster import Cluster
 from loadwise.balance.errors import ChangedClusterError
 from loadwise.balance.live import check_unchanged, read_cluster
 from loadwise.balance.plan import plan
-from loadwise.coordinator import Coordinator, ThreadedCoordinator
+from loadwise.coordinator import Authorization, Coordinator, Security, ThreadedCoordinator
 from loadwise.running_group.admin import GroupAdmin, connected
 
 
@@ -125,6 +134,31 @@ def test_a_broker_that_is_down_has_offline_replicas(brokers: ThreadedCoordinator
     assert (result.exit_code, result.stdout) == (2, "")
     assert "the replica of partition audit-0 on broker 3 is offline; start that broker" in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_user_without_the_right_to_describe(tmp_path: Path) -> None:
+    security = Security(users={"admin": "a", "bob": "b"}, authorization=Authorization(super_users=["User:admin"]))
+    config = tmp_path / "client.properties"
+    login = 'sasl.jaas.config=PlainLoginModule required username="bob" password="b";'
+    config.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n{login}\n")
+    with Coordinator(security=security).in_thread() as running:
+        running.create_topic("hidden", 1)
+
+        def refusal() -> str:
+            asked = ["--bootstrap-servers", running.bootstrap_servers, "--command-config", str(config)]
+            result = invoke(["balance", *asked, "--interval", "0.1"])
+            assert (result.exit_code, result.stdout) == (1, "")
+            return result.stderr
+
+        assert "ClusterAuthorizationFailedError; give the user the right to DESCRIBE the cluster" in refusal()
+        settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "log_level": 0}
+        login_of_admin = {"sasl.username": "admin", "sasl.password": "a"}
+        admin = AdminClient({"bootstrap.servers": running.bootstrap_servers, **settings, **login_of_admin})
+        right = (AclOperation.DESCRIBE, AclPermissionType.ALLOW)
+        acl = AclBinding(ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL, "User:bob", "*", *right)
+        for made in admin.create_acls([acl]).values():
+            made.result(WAIT_S)
+        assert "broker 1 has partition hidden-0, which is not described; give the user the right" in refusal()
 
 
 def test_a_topic_without_a_leader(brokers: ThreadedCoordinator) -> None:

@@ -40,7 +40,7 @@ def read_cluster(
             return {partition: at.offset for partition, at in found.items()}
 
         def sizes() -> Sizes:
-            return replica_sizes(admin.describe_log_dirs(brokers=[broker.id for broker in metadata.brokers]))
+            return replica_sizes(admin.describe_all_log_dirs([broker.id for broker in metadata.brokers]))
 
         earlier_beginning, earlier_end = offsets(OffsetSpec.EARLIEST), offsets(OffsetSpec.LATEST)
         earlier_sizes, began_s = sizes(), clock()
@@ -90,10 +90,8 @@ def read_metadata(admin: GroupAdmin) -> Metadata:
 
 
 def _unreadable(error: KafkaError) -> UnreadableClusterError:
-    refused = isinstance(error, AuthorizationError)
-    remedy = (
-        "give the user the right to DESCRIBE the cluster and all topics"
-        if refused
-        else ("try again when all brokers are up")
-    )
-    return UnreadableClusterError(f"the cluster cannot be read: {error}; {remedy}")
+    if isinstance(error, AuthorizationError):
+        reason, remedy = type(error).__name__, "give the user the right to DESCRIBE the cluster and all topics"
+    else:
+        reason, remedy = str(error), "try again when all brokers are up"
+    return UnreadableClusterError(f"the cluster cannot be read: {reason}; {remedy}")

@@ -40,6 +40,13 @@ class GroupAdmin(Admin):
             return None
         return response.groups[0]
 
+    def describe_all_log_dirs(self, brokers: list[int]) -> Any:
+        """Return the log directories of brokers, with topics that the user may not describe too. Raises `KafkaError`.
+
+        The client's own method asks for the topics that it sees.
+        """
+        return self._manager.run(self._async_describe_log_dirs, None, brokers)
+
     async def _ask_coordinator(self, group_id: str) -> Any:
         request = ConsumerGroupDescribeRequest(group_ids=[group_id], include_authorized_operations=False)
         return await self._manager.send(request, node_id=await self._find_coordinator_id(group_id))
