@@ -22,6 +22,6 @@ def test_the_copy_of_a_replica_that_moves_to_another_disk_does_not_count() -> No
     assert replica_sizes([_answer(1, size=10), _answer(2, size=20)]) == {(("t", 0), 1): 10, (("t", 0), 2): 20}
 
 
-def test_a_broker_that_does_not_describe_a_directory_is_named() -> None:
-    with pytest.raises(LogDirError, match=r"broker 2 does not describe its log directory /d \(error 56\)"):
+def test_a_directory_that_is_offline_is_named() -> None:
+    with pytest.raises(LogDirError, match=r"log directory /d of broker 2 is offline \(error 56\)"):
         replica_sizes([_answer(1), _answer(2, error_code=56)])
