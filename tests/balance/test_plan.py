@@ -149,6 +149,13 @@ def test_a_partition_that_is_not_led_by_its_preferred_leader_is_elected_only() -
     assert planned.after[:, 1].tolist() == [1, 1]
 
 
+def test_a_broker_that_leads_nothing_sends_exactly_nothing() -> None:
+    parts = [
+        replace(_partition(each, 2, 1, size=1, bytes_out=out), leader=1) for each, out in enumerate((0.1, 0.7, 0.3))
+    ]
+    assert plan(_cluster(2, *parts)).before[1].tolist() == [0, 0, 3]
+
+
 def test_no_broker_is_above_its_capacity() -> None:
     parts = [_partition(each, 1 + each % 2, size=10, bytes_in=1) for each in range(10)]
     cluster = _cluster(3, *parts).with_capacities({3: Capacity(disk_bytes=29), 1: Capacity(bytes_in_per_s=4)})

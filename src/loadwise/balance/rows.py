@@ -82,13 +82,8 @@ class ClusterRows:
         return counts
 
     def load(self, replicas: Rows) -> Floats:
-        """The load of each broker, brokers by resources, with replicas placed like this."""
-        total = np.zeros_like(self.capacity)
-        np.add.at(total, replicas[:, 0], self.leader)
-        for column in range(1, replicas.shape[1]):
-            there = replicas[:, column] != NONE
-            np.add.at(total, replicas[there, column], self.follower[there])
-        return total
+        """The load of each broker, brokers by resources, with replicas placed like this and led by the first."""
+        return self._load(replicas, replicas[:, 0])
 
     def heaviest_on(self, replicas: Rows) -> Floats:
         """The most that one replica loads each broker with, brokers by resources."""
@@ -101,8 +96,12 @@ class ClusterRows:
 
     def load_led_by(self, leaders: Rows) -> Floats:
         """The load of each broker now, while these brokers lead the partitions."""
-        total = self.load(self.replicas)
-        extra = self.leader - self.follower
-        np.subtract.at(total, self.replicas[:, 0], extra)
-        np.add.at(total, leaders, extra)
+        return self._load(self.replicas, leaders)
+
+    def _load(self, replicas: Rows, leaders: Rows) -> Floats:
+        total = np.zeros_like(self.capacity)
+        np.add.at(total, leaders, self.leader)
+        for column in replicas.T:
+            follows = (column != NONE) & (column != leaders)
+            np.add.at(total, column[follows], self.follower[follows])
         return total
