@@ -106,6 +106,12 @@ def test_a_saved_cluster_is_planned_again_alike(cluster: Path, tmp_path: Path) -
     assert "cannot be written" in run(cluster, "--save", tmp_path).stderr
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(cluster: Path) -> None:
+    told = run(cluster, "--json").stdout
+    cluster.write_text(cluster.read_text(), encoding="utf-8-sig")
+    assert run(cluster, "--json").stdout == told
+
+
 def _without(name: str) -> dict[str, Any]:
     changed = given()
     del changed["partitions"][2][name]

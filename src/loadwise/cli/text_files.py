@@ -10,9 +10,9 @@ from loadwise.version import __version__
 
 
 def read_text(path: Path, refusal: type[Exception]) -> str:
-    """The text of a file. Raises ``refusal`` where it cannot be read, or is not UTF-8."""
+    """The text of a file without its byte order mark. Raises ``refusal`` where it cannot be read, or is not UTF-8."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
         raise refusal(f"there is no file {path}") from error
     except OSError as error:
