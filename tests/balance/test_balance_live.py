@@ -173,6 +173,11 @@ def test_a_cluster_that_changes_while_it_is_read(brokers: ThreadedCoordinator, a
         read_cluster(admin, over_s=1, reads=1, sleep=lambda _: brokers.move_leader("orders", 2, 2))
 
 
+def test_a_topic_that_is_deleted_while_the_cluster_is_read(brokers: ThreadedCoordinator, admin: GroupAdmin) -> None:
+    with pytest.raises(ChangedClusterError, match=r"changed while it was planned: .*'orders'.*; run this again"):
+        read_cluster(admin, over_s=1, reads=1, sleep=lambda _: admin.delete_topics(["orders"]))
+
+
 def test_a_cluster_that_changes_while_it_is_planned(brokers: ThreadedCoordinator, admin: GroupAdmin) -> None:
     cluster = _read(brokers, admin)
     plan(cluster)

@@ -8,12 +8,21 @@ from collections.abc import Callable
 from loadwise.assignor.load.log_dirs import LogDirError, replica_sizes
 from loadwise.balance.cluster import Cluster
 from loadwise.balance.errors import ChangedClusterError, UnreadableClusterError
-from loadwise.balance.readings import Metadata, Offsets, Sizes, cluster_of
+from loadwise.balance.readings import AGAIN, CHANGED, Metadata, Offsets, Sizes, cluster_of
 from loadwise.running_group.admin import GroupAdmin
 
 from kafka import TopicPartition  # isort: skip
 from kafka.admin import OffsetSpec  # isort: skip
-from kafka.errors import AuthorizationError, KafkaError  # isort: skip
+from kafka.errors import (  # isort: skip
+    AuthorizationError,
+    KafkaError,
+    NotLeaderForPartitionError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+
+_CHANGED = (NotLeaderForPartitionError, UnknownTopicIdError, UnknownTopicOrPartitionError)
+"""Partitions that were described are led by another broker now, or deleted."""
 
 
 def read_cluster(
@@ -50,7 +59,7 @@ def read_cluster(
         beginning = offsets(OffsetSpec.EARLIEST)
         metadata.check_same(read_metadata(admin))
     except KafkaError as error:
-        raise _unreadable(error) from error
+        raise _explained(error) from error
     except LogDirError as error:
         raise UnreadableClusterError(str(error)) from error
     return cluster_of(
@@ -76,7 +85,7 @@ def check_unchanged(admin: GroupAdmin, cluster: Cluster) -> None:
     try:
         Metadata.within(cluster).check_same(read_metadata(admin))
     except KafkaError as error:
-        raise _unreadable(error) from error
+        raise _explained(error) from error
 
 
 def read_metadata(admin: GroupAdmin) -> Metadata:
@@ -89,7 +98,9 @@ def read_metadata(admin: GroupAdmin) -> Metadata:
     return Metadata.of(admin.describe_cluster()["brokers"], admin.describe_topics())
 
 
-def _unreadable(error: KafkaError) -> UnreadableClusterError:
+def _explained(error: KafkaError) -> UnreadableClusterError | ChangedClusterError:
+    if isinstance(error, _CHANGED):
+        return ChangedClusterError(f"{CHANGED}: {error.args[0]}; {AGAIN}")
     if isinstance(error, AuthorizationError):
         reason, remedy = type(error).__name__, "give the user the right to DESCRIBE the cluster and all topics"
     else:

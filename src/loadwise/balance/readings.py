@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from loadwise.balance.cluster import Broker, Cluster, Partition
 from loadwise.balance.errors import ChangedClusterError, UnfitClusterError, UnreadableClusterError
 
+CHANGED, AGAIN = "the cluster changed while it was planned", "run this again when nothing changes"
 Name: TypeAlias = tuple[str, int]
 """A topic and the number of a partition."""
 Sizes: TypeAlias = Mapping[tuple[Name, int], int]
@@ -70,14 +71,13 @@ class Metadata:
             was, is_now = self.placed.get((topic, number)), later.placed.get((topic, number))
             if was != is_now:
                 raise ChangedClusterError(
-                    f"the cluster changed while it was planned: partition {topic}-{number} had"
-                    f" {was or 'no replicas'}, and now has {is_now or 'none'}; run this again when nothing changes"
+                    f"{CHANGED}: partition {topic}-{number} had {was or 'no replicas'}, and now has"
+                    f" {is_now or 'none'}; {AGAIN}"
                 )
         if self.brokers != later.brokers:
             raise ChangedClusterError(
-                "the cluster changed while it was planned: its brokers were"
-                f" {', '.join(str(each.id) for each in self.brokers)}, and now are"
-                f" {', '.join(str(each.id) for each in later.brokers)}; run this again when nothing changes"
+                f"{CHANGED}: its brokers were {', '.join(str(each.id) for each in self.brokers)}, and now are"
+                f" {', '.join(str(each.id) for each in later.brokers)}; {AGAIN}"
             )
 
 
