@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from random import Random
 
@@ -28,8 +29,12 @@ def _partition(number: int, *replicas: int, size: float = 0, bytes_in: float = 0
     )
 
 
+def _broker(number: int) -> Broker:
+    return Broker(id=number)
+
+
 def _cluster(brokers: int, *partitions: Partition) -> Cluster:
-    return Cluster(brokers=tuple(Broker(id=each) for each in range(1, brokers + 1)), partitions=partitions)
+    return Cluster(brokers=tuple(map(_broker, range(1, brokers + 1))), partitions=partitions)
 
 
 def _busiest(cluster: Cluster) -> list[float]:
@@ -182,7 +187,52 @@ def test_a_broker_with_a_capacity_of_0_is_emptied() -> None:
     assert max(after[each][2] for each in (2, 3, 4)) <= 1.1 * 8
 
 
-def test_replicas_stay_in_as_manyracks_of_partitions() -> None:
+@pytest.mark.parametrize("partitions", [3, 120])
+@pytest.mark.parametrize("capacity", [Capacity(disk_bytes=0), Capacity(bytes_in_per_s=0, disk_bytes=0)])
+def test_a_broker_with_a_capacity_of_0_has_no_empty_partitions_either(partitions: int, capacity: Capacity) -> None:
+    """Whoever stops it would lose them."""
+    parts = [_partition(each, 1 + each % 2, 2 - each % 2) for each in range(partitions)]
+    planned = plan(_cluster(3, *parts).with_capacities({1: capacity})).planned
+    held = Counter(broker for each in planned.partitions for broker in each.replicas)
+    assert held == {2: partitions, 3: partitions}
+    assert {len(each.replicas) for each in planned.partitions} == {2}
+
+
+def test_a_broker_whose_rack_needs_it_is_not_emptied() -> None:
+    brokers = (Broker(id=1, rack="a"), Broker(id=2, rack="b"), Broker(id=3, rack="b"))
+    cluster = Cluster(brokers=brokers, partitions=(_partition(0, 2, 1),))
+    with pytest.raises(
+        NoPlanError, match=r"broker 1 cannot be emptied of partition t-0, whose replicas .* fewer racks"
+    ):
+        plan(cluster.with_capacities({1: Capacity(disk_bytes=0)}))
+
+
+def test_what_a_broker_that_is_emptied_brings_to_others_is_told() -> None:
+    brokers = tuple(Broker(id=each, rack="ab"[each % 2]) for each in range(4))
+    parts = [_partition(each, each % 2, 3 - each % 2, size=1, bytes_in=1) for each in range(4)]
+    cluster = Cluster(brokers=brokers, partitions=tuple(parts)).with_capacities({2: Capacity(disk_bytes=0)})
+    rises = [note for note in notes(plan(cluster)) if "goes" in note]
+    assert rises[0].startswith("The busiest broker of bytes in goes from 0.75 to 1.50 times the mean")
+    assert all(note.endswith("to keep broker 2 within the stated capacity.") for note in rises)
+
+
+def test_a_broker_with_the_capacity_of_no_replica_is_emptied() -> None:
+    parts = [_partition(each, each % 3, size=100, bytes_in=1) for each in range(6)]
+    cluster = Cluster(brokers=tuple(map(_broker, range(3))), partitions=tuple(parts))
+    planned = plan(cluster.with_capacities({0: Capacity(disk_bytes=10)}))
+    assert loads(planned.planned) == {0: (0, 0, 0), 1: (3, 0, 300), 2: (3, 0, 300)}
+    assert planned.limits.mean.tolist() == [3, 0, 300]
+
+
+def test_a_low_capacity_is_the_reason_that_others_carry_more() -> None:
+    parts = [_partition(each, each % 2, size=100, bytes_in=1) for each in range(4)]
+    cluster = Cluster(brokers=tuple(map(_broker, range(2))), partitions=tuple(parts))
+    told = list(notes(plan(cluster.with_capacities({0: Capacity(disk_bytes=110)}))))
+    assert told[0].startswith("Broker 1 stays at up to 1.50 times the mean of bytes in: no better placement was found ")
+    assert "state more" in told[0]
+
+
+def test_replicas_stay_in_as_many_racks() -> None:
     brokers = [Broker(id=each, rack="ab"[each % 2]) for each in range(4)]
     parts = [_partition(each, 0, 1, size=1, bytes_in=1) for each in range(8)]
     planned = plan(Cluster(brokers=tuple(brokers), partitions=tuple(parts)))
@@ -254,13 +304,14 @@ def test_a_resource_that_gets_worse_for_another_is_told() -> None:
 @pytest.mark.parametrize(
     ("capacities", "culprit"),
     [
-        ({1: Capacity(disk_bytes=9), 2: Capacity(disk_bytes=10)}, "capacities of disk hold 19 together, .* need 20"),
+        ({1: Capacity(disk_bytes=9), 2: Capacity(disk_bytes=10)}, "capacities of disk hold 19 together, .* need 22"),
         ({1: Capacity(disk_bytes=0)}, "partition t-0 has 2 replicas, and 1 broker with"),
-        ({1: Capacity(disk_bytes=5), 2: Capacity(disk_bytes=15)}, "broker 1 within its capacity of disk: 10 of 5"),
+        ({1: Capacity(disk_bytes=0.5)}, "partition t-0 has 2 replicas, and 1 broker with"),
+        ({1: Capacity(disk_bytes=5), 2: Capacity(disk_bytes=17)}, "broker 1 within its capacity of disk: 11 of 5"),
     ],
 )
 def test_capacities_that_cannot_hold_are_refused(capacities: dict[int, Capacity], culprit: str) -> None:
-    cluster = _cluster(2, _partition(0, 1, 2, size=10))
+    cluster = _cluster(2, _partition(0, 1, 2, size=10), _partition(1, 1, 2, size=1))
     with pytest.raises(NoPlanError, match=culprit):
         plan(cluster.with_capacities(capacities))
 

@@ -28,13 +28,19 @@ class Limits:
     in_rack: Floats
     """Brokers by resources: the mean of what the broker's rack must hold, because partitions have a replica in each."""
     capacity: Floats
-    """Brokers by resources; nothing on a broker that has no room at all in one of them."""
+    """Brokers by resources; 0 of those that are emptied."""
 
     @classmethod
     def of(cls, cluster: Cluster, rows: ClusterRows) -> Limits:
         """Raises `NoPlanError` if the stated capacities hold less than there is."""
-        capacity = rows.capacity.copy()
-        capacity[(capacity == 0.0).any(axis=1)] = 0.0
+        usable = int((~rows.emptied).sum())
+        for partition in cluster.partitions:
+            if len(partition.replicas) > usable:
+                raise NoPlanError(
+                    f"partition {partition.name} has {len(partition.replicas)} replicas, and"
+                    f" {counted(usable, 'broker')} with the capacity for one; add brokers, or state more"
+                )
+        capacity = np.where(rows.emptied[:, None], 0.0, rows.capacity)
         total = rows.load(rows.replicas).sum(axis=0)
         for resource, name in enumerate(RESOURCES):
             if capacity[:, resource].sum() < total[resource]:
@@ -42,18 +48,11 @@ class Limits:
                     f"the brokers' capacities of {name} hold {capacity[:, resource].sum():,.0f} together, and the"
                     f" replicas need {total[resource]:,.0f}; add brokers, or state more of {name}"
                 )
-        usable = int((capacity > 0.0).all(axis=1).sum())
-        for partition in cluster.partitions:
-            if len(partition.replicas) > usable:
-                raise NoPlanError(
-                    f"partition {partition.name} has {len(partition.replicas)} replicas, and"
-                    f" {counted(usable, 'broker')} with a capacity above 0; add brokers"
-                )
         mean = np.array([_level(capacity[:, each], total[each]) for each in range(len(RESOURCES))])
         return cls(
             mean=mean,
             heaviest=rows.leader.max(axis=0, initial=0.0),
-            in_rack=_in_rack(rows, capacity),
+            in_rack=_in_rack(rows),
             capacity=capacity,
         )
 
@@ -107,11 +106,10 @@ class Limits:
         return np.where(self.goal > 0.0, self.goal, np.inf) / self.unit
 
 
-def _in_rack(rows: ClusterRows, capacity: Floats) -> Floats:
-    usable = (capacity > 0.0).all(axis=1)
+def _in_rack(rows: ClusterRows) -> Floats:
     in_all = np.flatnonzero(rows.rack_counts(rows.replicas) == len(set(rows.rack.tolist())))
     held = rows.follower[in_all].sum(axis=0)
-    brokers = np.bincount(rows.rack, weights=usable)[rows.rack]
+    brokers = np.bincount(rows.rack, weights=~rows.emptied)[rows.rack]
     share: Floats = held / np.maximum(brokers, 1.0)[:, None]
     return share
 

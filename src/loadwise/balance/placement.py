@@ -23,6 +23,7 @@ class Placement:
         self.size = rows.follower[:, 2]
         self.load = rows.load(rows.replicas) / unit
         self._racks = self._rows.rack_counts(rows.replicas)
+        self.emptied = rows.emptied
 
     def copy(self) -> Placement:
         """The same placement, to be changed apart from this one."""
@@ -55,7 +56,8 @@ class Placement:
     def permitted(self, partitions: Rows, columns: Rows) -> Mask:
         """Pairs by brokers: whether the replica in this column may go there.
 
-        A broker has one replica of a partition at most. Racks are kept: replicas are in as many as before the plan.
+        A broker has one replica of a partition at most, and none if it is emptied. Racks are kept: replicas are in as
+        many as before the plan.
         """
         others = self.replicas[partitions].copy()
         others[np.arange(len(partitions)), columns] = NONE
@@ -63,9 +65,11 @@ class Placement:
         racks = np.where(others == NONE, NONE, self._rows.rack[others])
         new_rack = ~(racks[:, :, None] == self._rows.rack).any(axis=1)
         enough = self._rows.rack_counts(others)[:, None] + new_rack >= self._racks[partitions][:, None]
-        result: Mask = ~taken & enough
+        result: Mask = ~taken & enough & ~self.emptied
         return result
 
-    def keeps_racks(self, partition: int, replicas: Rows) -> bool:
-        """Whether replicas placed like this are in as many racks as before the plan."""
+    def permits(self, partition: int, replicas: Rows) -> bool:
+        """Whether replicas placed like this are in as many racks as before the plan, and not on emptied brokers."""
+        if self.emptied[replicas[replicas != NONE]].any():
+            return False
         return bool(self._rows.rack_counts(replicas[None])[0] >= self._racks[partition])

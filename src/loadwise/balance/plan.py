@@ -13,6 +13,7 @@ from loadwise.balance.errors import NoPlanError
 from loadwise.balance.limits import Limits
 from loadwise.balance.placement import Placement
 from loadwise.balance.rows import NONE, RESOURCES, ClusterRows, Floats, Rows
+from loadwise.balance.search import empty
 from loadwise.balance.stretch import placed
 
 
@@ -77,9 +78,22 @@ def plan(cluster: Cluster) -> Plan:
     """Plan leader changes and moves that move few bytes. Raises `NoPlanError`."""
     rows = ClusterRows.of(cluster)
     limits = Limits.of(cluster, rows)
-    placement = placed(limits, Placement(rows, limits.unit))
+    start = Placement(rows, limits.unit)
+    empty(start, limits.at_goal)
+    _check_emptied(cluster, start)
+    placement = placed(limits, start)
     _check_capacity(cluster, limits, placement)
     return Plan(cluster=cluster, planned=_placed(cluster, placement.replicas), limits=limits)
+
+
+def _check_emptied(cluster: Cluster, placement: Placement) -> None:
+    left = placement.emptied[placement.replicas] & (placement.replicas != NONE)
+    for partition, column in np.argwhere(left):
+        broker = cluster.brokers[placement.replicas[partition, column]].id
+        raise NoPlanError(
+            f"broker {broker} cannot be emptied of partition {cluster.partitions[partition].name}, whose replicas would"
+            " be in fewer racks; add brokers to racks, or state more"
+        )
 
 
 def _check_capacity(cluster: Cluster, limits: Limits, placement: Placement) -> None:

@@ -73,6 +73,13 @@ class ClusterRows:
             ),
         )
 
+    @property
+    def emptied(self) -> Mask:
+        """The brokers that can have no replica: a capacity of theirs is 0, or less than each replica needs."""
+        least = self.follower.min(axis=0, initial=np.inf)
+        emptied: Mask = ((self.capacity == 0.0) | (self.capacity < least)).any(axis=1)
+        return emptied
+
     def rack_counts(self, replicas: Rows) -> Rows:
         """In how many racks each partition is, with replicas placed like this."""
         racks = np.sort(np.where(replicas == NONE, NONE, self.rack[replicas]), axis=1)

@@ -26,6 +26,25 @@ class _Change(NamedTuple):
 _ChangesFrom: TypeAlias = Callable[[Placement, Bounds, int], list[_Change]]
 
 
+def empty(placement: Placement, bounds: Bounds) -> None:
+    """Move the replicas of emptied brokers, the heaviest first, to where they are permitted and fit best.
+
+    Those that load no broker go to the brokers with the fewest replicas.
+    """
+    held = np.bincount(placement.replicas[placement.replicas != NONE], minlength=len(placement.load))
+    for broker in np.flatnonzero(placement.emptied):
+        here = _Replicas.on(placement, int(broker))
+        for index in np.argsort(-here.weight.max(axis=1), kind="stable"):
+            targets = np.flatnonzero(placement.permitted(here.partitions[[index]], here.columns[[index]])[0])
+            if not targets.size:
+                continue
+            then = placement.load[targets] + here.weight[index]
+            above = bounds.of(targets).excess(then) - bounds.of(targets).excess(placement.load[targets])
+            best = targets[np.lexsort((held[targets], then.max(axis=1), above))[0]]
+            held[best] += 1
+            placement.put(*here.moved(placement, int(index), int(best)))
+
+
 def relieve(placement: Placement, bounds: Bounds) -> None:
     """Change leaders, then move replicas, until no broker is above its limits or no single change helps."""
     for changes_from in (_leader_change, _change):
@@ -159,7 +178,7 @@ def _restored(placement: Placement, partition: int, bounds: Bounds) -> bool:
     now, excess = placement.replicas[partition].copy(), placement.excess(bounds)
     for earlier in _nearer(now, placement.before[partition]):
         placement.put(partition, earlier)
-        if placement.excess(bounds) <= excess + LEAST and placement.keeps_racks(partition, earlier):
+        if placement.excess(bounds) <= excess + LEAST and placement.permits(partition, earlier):
             return True
         placement.put(partition, now)
     return False

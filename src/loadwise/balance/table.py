@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+import numpy as np
+
 from loadwise.balance.bounds import LEAST
 from loadwise.balance.cluster import Broker
 from loadwise.balance.plan import Plan
@@ -95,10 +97,20 @@ def _rises(plan: Plan) -> Iterator[str]:
     unit = plan.limits.unit
     before, after = plan.before.max(axis=0) / unit, plan.after.max(axis=0) / unit
     better = [name for name, was, is_now in zip(RESOURCES, before, after, strict=True) if is_now < was - LEAST]
+    even_out = f"even out {_listed(better) or 'the cluster'}"
     for resource, name in enumerate(RESOURCES):
         if after[resource] > before[resource] + LEAST and plan.above(resource):
             rise = f"from {before[resource]:.2f} to {after[resource]:.2f} times the mean"
-            yield f"The busiest broker of {name} goes {rise}, to even out {_listed(better) or 'the cluster'}."
+            yield f"The busiest broker of {name} goes {rise}, to {_relief(plan) or even_out}."
+
+
+def _relief(plan: Plan) -> str:
+    """What the plan does for brokers above their capacities."""
+    above = (plan.before > plan.limits.capacity + LEAST * plan.limits.unit).any(axis=1)
+    ids = [str(plan.cluster.brokers[row].id) for row in np.flatnonzero(above)]
+    if not ids:
+        return ""
+    return f"keep broker{'s' * (len(ids) > 1)} {_listed(ids)} within the stated capacity"
 
 
 def _listed(names: list[str]) -> str:
@@ -112,5 +124,7 @@ def _reason(plan: Plan, broker: Broker, resource: int) -> str:
         alone = heaviest / limits.unit[resource]
         return f"one replica alone is {alone:.2f}; add partitions to its topic, or use more keys"
     if limits.in_rack[row, resource] > limits.target[resource]:
-        return "racks have different numbers of brokers; add brokers to the smaller racks"
+        return "racks have different numbers of brokers that take replicas; add brokers to the smaller racks"
+    if ((limits.capacity > 0.0) & (limits.capacity < limits.mean)).any():
+        return "no better placement was found within the stated capacities; state more, or add brokers"
     return "no better placement was found; add partitions to the large topics"

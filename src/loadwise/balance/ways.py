@@ -143,7 +143,7 @@ def _ways(start: Placement, partition: int, total_bytes: float) -> _Ways:
         for leader in chosen
     ]
     replicas = np.array([row + [NONE] * (width - count) for row in rows], np.intp)
-    replicas = replicas[[start.keeps_racks(partition, row) for row in replicas]]
+    replicas = replicas[[start.permits(partition, row) for row in replicas]]
     load = np.zeros((len(replicas), *start.load.shape))
     index = np.arange(len(replicas))
     load[index, replicas[:, 0]] += start.leader[partition]
