@@ -14,7 +14,7 @@ from loadwise.balance.cluster import Broker, Capacity, Cluster, Partition
 from loadwise.balance.errors import NoPlanError
 from loadwise.balance.plan import Plan, plan
 from loadwise.balance.rows import Floats
-from loadwise.balance.table import about, notes
+from loadwise.balance.table import about, notes, summary
 
 
 def _partition(number: int, *replicas: int, size: float = 0, bytes_in: float = 0, bytes_out: float = 0) -> Partition:
@@ -230,6 +230,15 @@ def test_a_low_capacity_is_the_reason_that_others_carry_more() -> None:
     told = list(notes(plan(cluster.with_capacities({0: Capacity(disk_bytes=110)}))))
     assert told[0].startswith("Broker 1 stays at up to 1.50 times the mean of bytes in: no better placement was found ")
     assert "state more" in told[0]
+
+
+def test_a_leader_that_is_not_preferred_is_made_so_where_that_is_even() -> None:
+    parts = [replace(_partition(each, 1, 2, bytes_out=1), leader=2 - each) for each in range(2)]
+    planned = plan(_cluster(2, *parts))
+    assert (planned.elected, planned.moved, len(planned.reassigned)) == ((), (), 1)
+    assert summary(planned).endswith(
+        " It makes the leader of 1 partition the preferred one; Kafka would elect another."
+    )
 
 
 def test_replicas_stay_in_as_many_racks() -> None:

@@ -37,6 +37,13 @@ class Plan:
         return tuple(now for before, now in self._pairs if before.leader != now.leader)
 
     @cached_property
+    def kept_leaders(self) -> tuple[Partition, ...]:
+        """The planned partitions whose leader becomes the preferred one, so that Kafka does not elect another."""
+        return tuple(
+            now for before, now in self._pairs if before.leader == now.leader and before.leader != before.replicas[0]
+        )
+
+    @cached_property
     def moved(self) -> tuple[tuple[Partition, int], ...]:
         """Each replica that moves: its planned partition, and the broker that gets it."""
         return tuple(

@@ -59,10 +59,14 @@ def summary(plan: Plan) -> str:
         return "Nothing to change."
     total = sum(each.size_bytes * len(each.replicas) for each in plan.cluster.partitions)
     share = f", {plan.moved_bytes / total:.1%} of all" if total else ""
-    return (
+    done = (
         f"The plan changes {counted(len(plan.elected), 'leader')} and moves {counted(len(plan.moved), 'replica')}"
         f" ({amount(plan.moved_bytes)}{share})."
     )
+    if not plan.kept_leaders:
+        return done
+    of = counted(len(plan.kept_leaders), "partition")
+    return f"{done} It makes the leader of {of} the preferred one; Kafka would elect another."
 
 
 def notes(plan: Plan) -> Iterator[str]:
