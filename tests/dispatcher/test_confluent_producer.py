@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import threading
+import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, Message, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.partitioner.default import murmur2
 from topics import WAIT_S, until
 from uneven import ERRORS, FEW, LEASE_RECORDS, PARTITIONS, leader_of, unacknowledged
@@ -138,6 +141,51 @@ def test_a_deleted_topic_stays_deleted(make: Callable[..., ConfluentProducer], c
     assert not producer.leaders(name)
 
 
+@pytest.mark.parametrize("key", [None, "spread"])
+def test_a_topic_that_is_created_again_with_fewer_partitions_takes_records_at_once(
+    make: Callable[..., ConfluentProducer], cluster: ThreadedCoordinator, key: str | None
+) -> None:
+    name = f"created-again-{key}"
+    cluster.create_topic(name, PARTITIONS)
+    producer, deliveries = make(Dispatcher(lease_s=3600, spread={name: SpreadKeys()})), Deliveries()
+    for _ in range(2 * PARTITIONS):
+        producer.produce(name, b"v", key)
+        producer.flush()
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    admin.delete_topics([name])[name].result()
+    admin.create_topics([NewTopic(name, 1)])[name].result()
+    producer.list_topics(name)
+    assert len(producer.leaders(name)) == PARTITIONS, "librdkafka knows, the dispatcher does not"
+    with pytest.raises(KafkaException, match="_UNKNOWN_PARTITION"):
+        producer.produce(name, b"v", partition=PARTITIONS - 1)
+    for _ in range(2 * PARTITIONS):
+        producer.produce(name, b"v", key, on_delivery=deliveries)
+    producer.flush()
+    assert (deliveries.partitions, deliveries.errors) == ([0] * 2 * PARTITIONS, [])
+    until(lambda: len(producer.leaders(name)) == 1, lambda: producer.leaders(name))
+
+
+@pytest.fixture
+def no_cycle_is_collected() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_cycle_is_collected")
+def test_a_producer_ends_with_its_last_reference(make: Callable[..., ConfluentProducer], topic: str) -> None:
+    others, dispatcher = set(threading.enumerate()), Dispatcher()
+    producer = make(dispatcher)
+    producer.produce(topic, b"v")
+    producer.flush()
+    (metadata,) = set(threading.enumerate()) - others
+    alive = weakref.ref(producer)
+    del producer
+    until(lambda: alive() is None, lambda: gc.get_referrers(alive()))
+    metadata.join(WAIT_S)
+    assert not metadata.is_alive()
+
+
 def test_a_record_that_is_refused_at_once_does_not_count(make: Callable[..., ConfluentProducer], topic: str) -> None:
     producer = make(queue_buffering_max_messages=1, linger_ms=60_000)
     producer.produce(topic, b"value")
@@ -202,7 +250,19 @@ def test_what_is_no_dispatcher_is_refused() -> None:
         confluent_producer({}, dispatcher="x")
 
 
-@pytest.mark.parametrize("wrong", [{"partitioner": "random"}, {"delivery.report.only.error": True}])
-def test_what_hinders_the_dispatcher_is_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(BadDispatcherError, match=next(iter(wrong))):
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"partitioner": "random"}, "partitioner is 'random'"),
+        ({"default.topic.config": {"partitioner": "random"}}, "partitioner is 'random'"),
+        ({"delivery.report.only.error": True}, "delivery.report.only.error hides"),
+    ],
+)
+def test_what_hinders_the_dispatcher_is_refused(wrong: dict[str, object], named: str) -> None:
+    with pytest.raises(BadDispatcherError, match=named):
         confluent_producer({"bootstrap.servers": "localhost:1", **wrong})
+
+
+def test_a_configuration_that_is_no_mapping_is_refused() -> None:
+    with pytest.raises(BadDispatcherError, match="config is None; it must be a mapping"):
+        confluent_producer(None)

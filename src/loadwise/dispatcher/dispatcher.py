@@ -232,6 +232,12 @@ class Dispatcher:
         with self._lock:
             self._acknowledgements.failed(batch)
 
+    def forget(self, topic: str) -> None:
+        """The client refused a partition of this topic: read its leaders anew, also within a lease."""
+        with self._lock:
+            self._topics.pop(topic, None)
+            self._turns.pop(topic, None)
+
     def spreads(self, topic: str) -> bool:
         """Return whether the keys of a topic are spread."""
         return topic in self._spread

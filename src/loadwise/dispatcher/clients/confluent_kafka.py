@@ -7,9 +7,10 @@ librdkafka calls no partitioner of Python's, so the partition is chosen before `
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from loadwise.dispatcher.background import Background
 from loadwise.dispatcher.clients.errors import report
@@ -19,12 +20,14 @@ from loadwise.dispatcher.table import NO_LEADER
 from loadwise.installation import pip_install
 
 try:
-    from confluent_kafka import KafkaError, Producer
+    from confluent_kafka import KafkaError, KafkaException, Producer
     from confluent_kafka.admin import PartitionMetadata, TopicMetadata
 except ImportError as error:
     raise ImportError(f"confluent-kafka is not installed; get it with: {pip_install('confluent-kafka')}") from error
 
 OnDelivery = Callable[[Any, Any], None]
+
+_produce = Producer.produce
 
 _METADATA_TIMEOUT_S = 10.0
 
@@ -63,8 +66,12 @@ class ConfluentProducer(Producer):
     """
 
     def __init__(self, dispatcher: Dispatcher, config: Mapping[str, Any]) -> None:
-        if config.get("partitioner", "murmur2_random") != "murmur2_random":
-            raise BadDispatcherError(f"partitioner is {config['partitioner']!r}; leave it out, the dispatcher chooses")
+        given: object = config
+        if not isinstance(given, Mapping):
+            raise BadDispatcherError(f"config is {given!r}; it must be a mapping of librdkafka's settings")
+        for settings in (config, config.get("default.topic.config") or {}):
+            if (partitioner := settings.get("partitioner", "murmur2_random")) != "murmur2_random":
+                raise BadDispatcherError(f"partitioner is {partitioner!r}; leave it out, the dispatcher chooses")
         if str(config.get("delivery.report.only.error", False)).lower() == "true":
             raise BadDispatcherError(
                 "delivery.report.only.error hides acknowledgements from the dispatcher; leave it out"
@@ -73,16 +80,16 @@ class ConfluentProducer(Producer):
         self.dispatcher = dispatcher
         self._on_delivery: OnDelivery | None = config.get("on_delivery")
         self._batches: dict[str, _Batch] = {}
-        self._produce = super().produce
         self._topics: set[str] = set()
         self._waits = True
         self._metadata: Background[Mapping[str, TopicMetadata]] = Background(
-            partial(_topics, super().list_topics), interval_s=dispatcher.lease_s, name="metadata"
+            partial(_topics, weakref.ref(self)), interval_s=dispatcher.lease_s, name="metadata"
         )
         linger_ms = float(config.get("linger.ms", config.get("queue.buffering.max.ms", 5)))
         batch_bytes = int(config.get("batch.size", 1_000_000))
         turn_ms = float(config.get("sticky.partitioning.linger.ms", 2 * linger_ms))  # librdkafka's default
-        dispatcher.follow(self, batch_bytes=batch_bytes, linger_s=linger_ms / 1000, turn_s=turn_ms / 1000)
+        client = cast("ConfluentProducer", weakref.proxy(self))  # `del` ends a producer only if it is in no cycle
+        dispatcher.follow(client, batch_bytes=batch_bytes, linger_s=linger_ms / 1000, turn_s=turn_ms / 1000)
 
     def produce(  # noqa: PLR0917 (confluent-kafka's)
         self,
@@ -98,23 +105,45 @@ class ConfluentProducer(Producer):
         """confluent-kafka: produce a record. Without a partition, the dispatcher chooses it."""
         told = on_delivery or callback or self._on_delivery
         if not _are_texts(topic, value or b"", key or b""):
-            self._produce(topic, value, key, partition, told, None, timestamp, headers)  # which says what is wrong
+            _produce(self, topic, value, key, partition, told, None, timestamp, headers)  # which says what is wrong
             return
+        if partition != NO_LEADER or (key is not None and not self.dispatcher.spreads(topic)):
+            self._produce_to(partition, topic, value, key, told, timestamp, headers)
+            return
+        if topic not in self._topics:
+            self._await_metadata(topic)
         size = 0 if value is None else len(value)
-        if partition == NO_LEADER and (key is None or self.dispatcher.spreads(topic)):
-            if topic not in self._topics:
-                self._await_metadata(topic)
-            partition = self.dispatcher.partition(topic, key.encode() if isinstance(key, str) else key, size)
+        chosen = self.dispatcher.partition(topic, key.encode() if isinstance(key, str) else key, size)
+        try:
+            self._produce_to(chosen, topic, value, key, told, timestamp, headers)
+        except KafkaException as error:
+            if chosen == NO_LEADER or error.args[0].code() != KafkaError._UNKNOWN_PARTITION:
+                raise
+            self._forget(topic)
+            _produce(self, topic, value, key, NO_LEADER, told, None, timestamp, headers)
+
+    def _produce_to(  # noqa: PLR0917 (in the order of use)
+        self,
+        partition: int,
+        topic: str,
+        value: str | bytes | None,
+        key: str | bytes | None,
+        told: OnDelivery | None,
+        timestamp: int,
+        headers: Any,
+    ) -> None:
+        """Produce a record to a partition, as part of a batch if its leader is known."""
+        size = 0 if value is None else len(value)
         batch = self._batches.get(topic)
         if batch is not None and batch.partition == partition and batch.waits:
-            self._produce(topic, value, key, partition, told, None, timestamp, headers)
+            _produce(self, topic, value, key, partition, told, None, timestamp, headers)
             batch.size += size
         elif partition == NO_LEADER or (leader := self._leader(topic, partition)) == NO_LEADER:
-            self._produce(topic, value, key, partition, told, None, timestamp, headers)
+            _produce(self, topic, value, key, partition, told, None, timestamp, headers)
         else:
             batch = self._batches[topic] = _Batch(self.dispatcher, leader, topic, partition, size, told)
             try:
-                self._produce(topic, value, key, partition, batch.delivered, None, timestamp, headers)
+                _produce(self, topic, value, key, partition, batch.delivered, None, timestamp, headers)
             except BaseException:
                 batch.take_back()
                 raise
@@ -133,6 +162,12 @@ class ConfluentProducer(Producer):
             self._metadata.request()
         found = (self._metadata.newest or {}).get(topic)
         return {} if found is None or found.error is not None else found.partitions
+
+    def _forget(self, topic: str) -> None:
+        """Leave a topic to librdkafka until there is metadata as new as librdkafka's: it has fewer partitions now."""
+        self._metadata.newest = {name: found for name, found in (self._metadata.newest or {}).items() if name != topic}
+        self.dispatcher.forget(topic)
+        self._metadata.request()
 
     def _await_metadata(self, topic: str) -> None:
         """Wait until a topic is known, as other clients do; not in an event loop, and not again if it was in vain."""
@@ -182,9 +217,11 @@ class _Batch:
             self._told(error, message)
 
 
-def _topics(list_topics: Callable[..., Any]) -> Mapping[str, TopicMetadata]:
+def _topics(of: weakref.ref[ConfluentProducer]) -> Mapping[str, TopicMetadata]:
     """Return the metadata of all topics: to ask for a topic by name may create it, even if it was just deleted."""
-    topics: Mapping[str, TopicMetadata] = list_topics(timeout=_METADATA_TIMEOUT_S).topics
+    if (producer := of()) is None:
+        return {}
+    topics: Mapping[str, TopicMetadata] = producer.list_topics(timeout=_METADATA_TIMEOUT_S).topics
     return topics
 
 
