@@ -33,13 +33,14 @@ VECTOR = {
 
 class Prometheus(BaseHTTPRequestHandler):
     answer: ClassVar[object] = VECTOR
+    code: ClassVar[int] = 200
     queries: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
         asked = urlsplit(self.path)
         assert asked.path == "/api/v1/query"
         Prometheus.queries += parse_qs(asked.query)["query"]
-        self.send_response(200)
+        self.send_response(Prometheus.code)
         self.end_headers()
         self.wfile.write(json.dumps(Prometheus.answer).encode())
 
@@ -51,6 +52,7 @@ class Prometheus(BaseHTTPRequestHandler):
 def prometheus(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(Prometheus, "queries", [])
     monkeypatch.setattr(Prometheus, "answer", VECTOR)
+    monkeypatch.setattr(Prometheus, "code", 200)
     server = HTTPServer(("127.0.0.1", 0), Prometheus)
     thread = Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
@@ -84,9 +86,23 @@ def test_what_cannot_be_read_is_named(prometheus: str, options: dict[str, object
         PromQL(prometheus, "up", **options)()
 
 
-def test_an_address_without_http_is_refused() -> None:
-    with pytest.raises(BadDispatcherError, match="localhost:9090"):
-        PromQL("localhost:9090", "up", label="broker_id")
+@pytest.mark.parametrize("code", [200, 400])
+def test_the_reason_of_prometheus_is_named(prometheus: str, code: int) -> None:
+    Prometheus.code = code
+    Prometheus.answer = {"status": "error", "errorType": "bad_data", "error": "bad query"}
+    with pytest.raises(ValueError, match="Prometheus refuses the query: bad query"):
+        PromQL(prometheus, "up{", label="broker_id")()
+
+
+@pytest.mark.parametrize("url", ["localhost:9090", "http://", "http:///api"])
+def test_an_address_without_http_or_host_is_refused(url: str) -> None:
+    with pytest.raises(BadDispatcherError, match=url):
+        PromQL(url, "up", label="broker_id")
+
+
+def test_an_argument_that_the_admin_client_does_not_know_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"LogDirGrowth\(\) has no argument 'client_idd' .did you mean 'client_id'"):
+        LogDirGrowth("localhost:1", client_idd="x")
 
 
 def test_log_directories_grow_where_records_are_written(cluster: ThreadedCoordinator, topic: str) -> None:

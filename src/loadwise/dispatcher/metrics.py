@@ -13,9 +13,11 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
+from urllib.error import HTTPError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import urlopen
 
+from loadwise.assignor.clients.arguments import check_names
 from loadwise.assignor.load.log_dirs import replica_sizes
 from loadwise.assignor.load.source import LoadSource
 from loadwise.dispatcher.errors import BadDispatcherError
@@ -60,7 +62,8 @@ class PromQL:
     """
 
     def __init__(self, url: str, query: str, *, label: str, nodes: Mapping[str, int] | None = None) -> None:
-        if urlsplit(url).scheme not in {"http", "https"}:
+        address = urlsplit(url)
+        if address.scheme not in {"http", "https"} or not address.hostname:
             raise BadDispatcherError(f"{url!r} is not an address of Prometheus; write http://host:9090")
         self._address = f"{url.rstrip('/')}/api/v1/query?{urlencode({'query': query})}"
         self._label = label
@@ -68,8 +71,7 @@ class PromQL:
 
     def __call__(self) -> Loads:
         """Query Prometheus. Raises `OSError` without an answer, `ValueError` for one without values of brokers."""
-        with urlopen(self._address, timeout=_TIMEOUT_S) as answer:  # noqa: S310 (the scheme is checked)
-            data = json.load(answer)["data"]
+        data = self._data()
         if data["resultType"] != "vector":
             raise ValueError(f"the query returns a {data['resultType']}; it must return an instant vector")
         found: dict[int, float] = {}
@@ -77,6 +79,22 @@ class PromQL:
             node = self._node(series["metric"])
             found[node] = found.get(node, 0.0) + float(series["value"][1])
         return found
+
+    def _data(self) -> Any:
+        """Return what Prometheus has for the query. Raises `OSError`, and `ValueError` with Prometheus's reason."""
+        try:
+            with urlopen(self._address, timeout=_TIMEOUT_S) as found:  # noqa: S310 (the scheme is checked)
+                answer = json.load(found)
+        except HTTPError as error:
+            with error:
+                try:
+                    answer = json.load(error)
+                except ValueError:  # the page of a proxy
+                    raise error from None
+        if not isinstance(answer, Mapping) or answer.get("status") == "error" or "data" not in answer:
+            reason = answer.get("error", answer) if isinstance(answer, Mapping) else answer
+            raise ValueError(f"Prometheus refuses the query: {reason}")
+        return answer["data"]
 
     def _node(self, labels: Mapping[str, str]) -> int:
         name = labels.get(self._label)
@@ -94,7 +112,8 @@ class PromQL:
 class LogDirGrowth:
     """A metric of the brokers' log directories: how many bytes a second they grow (DescribeLogDirs).
 
-    ``config`` are arguments of kafka-python's `KafkaAdminClient`, which needs the right to describe the cluster.
+    ``config`` are arguments of kafka-python's `KafkaAdminClient`, which needs the right to describe the cluster. Raises
+    `TypeError` for another one.
     """
 
     def __init__(self, bootstrap_servers: str, *, clock: Callable[[], float] = time.monotonic, **config: Any) -> None:
@@ -102,6 +121,7 @@ class LogDirGrowth:
             from kafka import KafkaAdminClient  # noqa: PLC0415 (this metric alone needs it)
         except ImportError as error:
             raise ImportError(f"kafka-python is not installed; get it with: {pip_install('kafka-python')}") from error
+        check_names("LogDirGrowth", config, KafkaAdminClient.DEFAULT_CONFIG)
         self._connect: Callable[[], Any] = partial(KafkaAdminClient, bootstrap_servers=bootstrap_servers, **config)
         self._clock = clock
         self._last: tuple[float, Loads] | None = None
