@@ -63,7 +63,7 @@ class Background(Generic[T]):
         try:
             self.newest = self._read()
             self._failing = False
-        except Exception as error:  # noqa: BLE001 - a network, or the user's code; the next reading tries again
+        except BaseException as error:  # noqa: BLE001 - the user's code; if the thread ended, none would read again
             if not self._failing:
                 _log.warning("%s cannot be read; the last values are used until it can: %r", self._name, error)
             self._failing = True
