@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from asyncio import CancelledError
 from collections import Counter
 from collections.abc import Mapping
 
@@ -14,6 +15,8 @@ from kafka.partitioner.default import murmur2 as kafka_pythons_murmur2
 from topics import until
 
 from loadwise.assignor.errors import BadGroupError
+from loadwise.assignor.load.lag import LagLoad
+from loadwise.assignor.load.rate import RateLoad
 from loadwise.assignor.load.source import FixedLoad
 from loadwise.dispatcher import BadDispatcherError, Dispatcher
 from loadwise.dispatcher.acknowledgements import Batch
@@ -376,18 +379,19 @@ def test_reading_often_does_not_take_more_than_a_hundredth_of_a_core() -> None:
 def test_a_function_is_read_in_the_background_and_its_last_loads_stay_while_it_fails(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    answers = [ValueError("no route"), OSError("no route"), {1: 1, 2: 1, 3: 100}, None, ValueError("again"), {"x": 1}]
+    failures = [CancelledError("no route"), OSError("no route"), SystemExit("again"), KeyboardInterrupt()]
+    answers = [*failures[:2], {1: 1, 2: 1, 3: 100}, None, *failures[2:], {"x": 1}]
     asked: list[str] = []
 
     def cpu() -> object:
         answer = answers[len(asked)]
         asked.append(threading.current_thread().name)
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
 
     scene = Scene(metrics={"cpu": cpu}, weights={"latency": 0, "in_flight": 0})
-    reader = scene.dispatcher._metrics["cpu"]
+    reader = scene.dispatcher._readings._metrics["cpu"]
     shares = []
     for lease in range(len(answers)):
         shares.append(scene.batches(90, dict.fromkeys([1, 2, 3], 0.01))[3])
@@ -396,8 +400,11 @@ def test_a_function_is_read_in_the_background_and_its_last_loads_stay_while_it_f
     assert set(asked) == {"loadwise-metric 'cpu'"}
     assert shares[:3] == [10, 10, 10], "round robin over partitions"
     assert max(shares[3:]) < 3, "the old table stays"
-    warning = "metric 'cpu' cannot be read; the last values are used until it can: ValueError"
-    assert [record.getMessage().partition("(")[0] for record in caplog.records] == [warning, warning]
+    warning = "metric 'cpu' cannot be read; the last values are used until it can: "
+    assert [record.getMessage().partition("(")[0] for record in caplog.records] == [
+        f"{warning}CancelledError",
+        f"{warning}SystemExit",
+    ]
 
 
 def test_the_loads_of_partitions_count_for_their_leaders(caplog: pytest.LogCaptureFixture) -> None:
@@ -416,13 +423,13 @@ def test_the_loads_of_partitions_count_for_their_leaders(caplog: pytest.LogCaptu
     scene.clock.now_s += 4
     scene.batches(1)
     assert [record.getMessage() for record in caplog.records] == [
-        "metric 'lag' failed; its last loads are used until it works: a load of -1"
+        "metric 'lag' failed; its last loads are used until it works: BadGroupError('a load of -1')"
     ]
 
 
-@pytest.mark.parametrize("error", [RuntimeError("down"), OverflowError("too large")])
+@pytest.mark.parametrize("error", [RuntimeError("down"), OverflowError("too large"), CancelledError("down")])
 def test_a_load_source_that_raises_is_logged_and_stops_no_record(
-    error: Exception, caplog: pytest.LogCaptureFixture
+    error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken:
         def snapshot(self, _: object) -> None:
@@ -474,6 +481,9 @@ def test_an_unknown_topic_has_no_partition() -> None:
         ({"metrics": {"cpu": 5}}, "'cpu' is 5"),
         ({"metrics": {"cpu": {1: "much"}}}, "map node ids to numbers"),
         ({"weights": {"latency": "2"}}, "'latency' is '2'"),
+        ({"clock": 3}, "clock is 3; it must be a function"),
+        ({"metrics": {"lag": LagLoad()}}, "'lag' is a LagLoad, which only a consumer's group fills"),
+        ({"metrics": {"rate": RateLoad()}}, "'rate' is a RateLoad, which only a consumer's group fills"),
         ({"lease_s": "4"}, "lease_s is '4'"),
         ({"weights": ["latency"]}, "weights is"),
         ({"metrics": [1]}, "metrics is"),

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Protocol
 
-from loadwise.assignor.load.source import LoadSource
-from loadwise.assignor.troubles import Troubles
 from loadwise.dispatcher.acknowledgements import Acknowledgements, Batch, Measured, Moment
-from loadwise.dispatcher.background import Background
 from loadwise.dispatcher.errors import BadDispatcherError
 from loadwise.dispatcher.keys import partition_of
 from loadwise.dispatcher.leases import Lease, lease_from
-from loadwise.dispatcher.metrics import IN_FLIGHT, LATENCY, Loads, Metric, loads_of_leaders
-from loadwise.dispatcher.scores import check_weights, weighted_scores
-from loadwise.dispatcher.spread_keys import KeySpreader, SpreadKeys
+from loadwise.dispatcher.metrics import Metric
+from loadwise.dispatcher.readings import Readings
+from loadwise.dispatcher.spread_keys import SpreadKeys, SpreadTopics
 from loadwise.dispatcher.table import NO_LEADER, Table, table_of
-
-_log = logging.getLogger(__name__)
 
 BATCH_BYTES = 16_384
 """Kafka's default of ``batch.size``."""
@@ -49,6 +42,17 @@ class Client(Protocol):
     def partition_count(self, topic: str) -> int:
         """Return the number of partitions of a topic, 0 if it is unknown. Returns at once."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Batching:
+    """How the client makes batches."""
+
+    bytes: int = BATCH_BYTES
+    """Those of a full batch."""
+    linger_s: float = 0.0
+    turn_s: float = TURN_S
+    """How long a batch is filled at most."""
 
 
 @dataclass(slots=True, eq=False)
@@ -120,37 +124,23 @@ class Dispatcher:
         for name, given in (("metrics", metrics), ("weights", weights), ("spread", spread)):
             if given is not None and not isinstance(given, Mapping):
                 raise BadDispatcherError(f"{name} is {given!r}; it must be a mapping of names")
-        self._metrics = {name: _read_by(name, metric) for name, metric in (metrics or {}).items()}
-        self._weights = dict(weights or {})
-        if own := {LATENCY, IN_FLIGHT} & self._metrics.keys():
-            raise BadDispatcherError(
-                f"{sorted(own)} are measured by the dispatcher itself; give your metric another name"
-            )
-        check_weights(self._weights, [LATENCY, IN_FLIGHT, *self._metrics])
+        self._readings = Readings(metrics or {}, weights or {})
         seconds: object = lease_s
         if not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
             raise BadDispatcherError(f"lease_s is {seconds!r}; it must be a finite number above 0")
-        for topic, keys in (spread or {}).items():
-            if not isinstance(keys, SpreadKeys):
-                raise BadDispatcherError(f"spread has {keys!r} for topic {topic}; it must be a SpreadKeys")
+        if not callable(clock):
+            raise BadDispatcherError(f"clock is {clock!r}; it must be a function that returns seconds")
         self.lease_s = lease_s
-        self._spread = dict(spread or {})
-        self._spreaders: dict[str, KeySpreader] = {}
+        self._spread = SpreadTopics(spread or {})
         self._clock = clock
         self._client: Client | None = None
-        self._batch_bytes = BATCH_BYTES
-        self._linger_s = 0.0
-        self._turn_s = TURN_S
+        self._batching = _Batching()
         self._lock = threading.Lock()
         self._acknowledgements = Acknowledgements()
         self._measured = Measured({}, {})
         self._lease: Lease | None = None
-        self._requested_at_s = -math.inf
         self._topics: dict[str, _Topic] = {}
         self._turns: dict[str, _Turn] = {}
-        self._leaders: dict[str, Mapping[int, int]] = {}
-        self._read_last: dict[str, Loads] = {}
-        self._troubles = Troubles()
 
     def follow(
         self, client: Client, *, batch_bytes: int = BATCH_BYTES, linger_s: float = 0.0, turn_s: float | None = None
@@ -162,9 +152,7 @@ class Dispatcher:
         if self._client is not None and self._client is not client:
             raise BadDispatcherError(_IN_USE)
         self._client = client
-        self._batch_bytes = max(batch_bytes, 1)
-        self._linger_s = linger_s
-        self._turn_s = max(TURN_S, linger_s) if turn_s is None else turn_s
+        self._batching = _Batching(max(batch_bytes, 1), linger_s, max(TURN_S, linger_s) if turn_s is None else turn_s)
 
     def partition(self, topic: str, key: bytes | None = None, size: int = 0) -> int:
         """Return the partition for a record with a value of this size; -1 if the client does not know the topic."""
@@ -211,7 +199,7 @@ class Dispatcher:
     def begun(self, node: int, topic: str, partition: int) -> Batch:
         """A batch for this broker was begun; return it, to be acknowledged, refused or failed once."""
         with self._lock:
-            batch = self._acknowledgements.begun(node, self._clock(), self._linger_s)
+            batch = self._acknowledgements.begun(node, self._clock(), self._batching.linger_s)
             turn = self._turns.get(topic)
             if turn is not None and turn.partition == partition:
                 turn.batch = batch
@@ -240,19 +228,16 @@ class Dispatcher:
 
     def spreads(self, topic: str) -> bool:
         """Return whether the keys of a topic are spread."""
-        return topic in self._spread
+        return topic in self._spread.settings
 
     def _of_key(self, topic: str, key: bytes, size: int) -> int:
         count = 0 if self._client is None else self._client.partition_count(topic)
         if not count:
             return NO_LEADER
-        if topic not in self._spread:
+        if topic not in self._spread.settings:
             return partition_of(key, count)
         with self._lock:
-            spreader = self._spreaders.get(topic)
-            if spreader is None or spreader.partitions != count:
-                spreader = self._spreaders[topic] = KeySpreader(self._spread[topic], count)
-            return spreader.partition(key, size + _RECORD_BYTES)
+            return self._spread.partition(topic, key, size + _RECORD_BYTES, count)
 
     def _of_block(self, topic: str, block: _Block) -> int:
         with self._lock:
@@ -281,12 +266,13 @@ class Dispatcher:
                 self._acknowledgements.close(last.batch, now_s)
             shares = table.shares(self._moment(table.weights, now_s))
             if last is not None:
-                table.charge(last.node, (last.whole - last.left) / self._batch_bytes, shares)
+                table.charge(last.node, (last.whole - last.left) / self._batching.bytes, shares)
             if entry.probes:
                 node, whole = entry.probes.pop(), taken
             else:
-                node, whole = table.next(shares), max(self._batch_bytes, taken)
-            turn = self._turns[topic] = _Turn(node, table.partition(node), whole, whole, now_s + self._turn_s)
+                node, whole = table.next(shares), max(self._batching.bytes, taken)
+            ends_at_s = now_s + self._batching.turn_s
+            turn = self._turns[topic] = _Turn(node, table.partition(node), whole, whole, ends_at_s)
             return turn
 
     def _entry(self, topic: str, now_s: float) -> _Topic | None:
@@ -298,10 +284,9 @@ class Dispatcher:
         if entry is not None and entry.lease is lease:
             return entry
         leaders = {} if self._client is None else self._client.leaders(topic)
-        self._leaders[topic] = leaders
         nodes = set(leaders.values()) - {NO_LEADER}
+        scores = self._readings.scores(topic, leaders, self._measured)
         if nodes:
-            scores = weighted_scores(self._loads(nodes), self._weights, nodes)
             slow = self._moment(nodes, now_s).slow
             table = table_of(leaders, scores, slow=slow, last=None if entry is None else entry.table)
         elif entry is not None:
@@ -316,51 +301,13 @@ class Dispatcher:
         return entry
 
     def _moment(self, nodes: Iterable[int], now_s: float) -> Moment:
-        return self._acknowledgements.moment(nodes, now_s, by_latency=self._weights.get(LATENCY, 1.0) > 0)
+        return self._acknowledgements.moment(nodes, now_s, by_latency=self._readings.by_latency)
 
     def _begin_lease(self, now_s: float) -> Lease:
         self._lease = lease_from(now_s, self._lease, self.lease_s)
         self._measured = self._acknowledgements.measure(now_s)
-        if now_s - self._requested_at_s >= self.lease_s:
-            self._requested_at_s = now_s
-            for metric in self._metrics.values():
-                if isinstance(metric, Background):
-                    metric.request()  # for a later lease
+        self._readings.request(now_s, self.lease_s)
         return self._lease
-
-    def _loads(self, nodes: Set[int]) -> dict[str, Loads]:
-        """Return the newest loads of all metrics that ever had any."""
-        found: dict[str, Loads] = {LATENCY: self._measured.latency_s, IN_FLIGHT: self._measured.in_flight_bytes}
-        for name, metric in self._metrics.items():
-            loads = self._read(name, metric)
-            if loads is not None:
-                self._read_last[name] = loads
-                if loads and nodes.isdisjoint(loads):
-                    self._warn_of_unknown(name, loads)
-        return found | self._read_last
-
-    def _warn_of_unknown(self, name: str, loads: Loads) -> None:
-        known = {leader for leaders in self._leaders.values() for leader in leaders.values()} - {NO_LEADER}
-        if known.isdisjoint(loads) and self._troubles.begins(f"{name} of unknown brokers"):
-            _log.warning(
-                "metric %r has loads of brokers %s, of none that leads partitions (%s): give loads by node id",
-                name,
-                sorted(loads),
-                sorted(known),
-            )
-
-    def _read(self, name: str, metric: Loads | LoadSource | Background[Loads | None]) -> Loads | None:
-        """Return the newest loads of a metric; None if there are none."""
-        if isinstance(metric, Background):
-            return metric.newest
-        try:
-            loads = loads_of_leaders(metric, self._leaders) if isinstance(metric, LoadSource) else _numbers(metric)
-        except Exception as error:  # noqa: BLE001 - the user's code; it must not fail a record
-            if self._troubles.begins(f"{name} failed"):
-                _log.warning("metric %r failed; its last loads are used until it works: %s", name, error)
-            return None
-        self._troubles.over(f"{name} failed")
-        return loads
 
 
 def free_dispatcher(given: Dispatcher | None) -> Dispatcher:
@@ -371,31 +318,3 @@ def free_dispatcher(given: Dispatcher | None) -> Dispatcher:
     if dispatcher._client is not None:
         raise BadDispatcherError(_IN_USE)
     return dispatcher
-
-
-def _read_by(name: str, metric: Metric) -> Loads | LoadSource | Background[Loads | None]:
-    """Return the metric, with functions put into the background. Raises `BadDispatcherError` if it is none."""
-    if isinstance(metric, LoadSource):
-        return metric
-    if callable(metric):
-        return Background(partial(_checked, metric), name=f"metric {name!r}")
-    if not isinstance(metric, Mapping):
-        raise BadDispatcherError(f"metric {name!r} is {metric!r}; give loads by node id, a LoadSource or a function")
-    try:
-        _numbers(metric)
-    except ValueError as error:
-        raise BadDispatcherError(f"metric {name!r}: {error}") from error
-    return metric
-
-
-def _checked(metric: Callable[[], Loads | None]) -> Loads | None:
-    loads = metric()
-    return None if loads is None else _numbers(loads)
-
-
-def _numbers(loads: Loads) -> Loads:
-    """Return the loads as numbers. Raises `ValueError`."""
-    try:
-        return {int(node): float(load) for node, load in loads.items()}
-    except (AttributeError, TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"loads are {loads!r}; they must map node ids to numbers") from error

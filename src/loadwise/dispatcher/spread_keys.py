@@ -6,6 +6,7 @@ Nasir et al., "The Power of Both Choices" (ICDE 2015), and "When Two Choices Are
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from loadwise.dispatcher.errors import BadDispatcherError
@@ -85,3 +86,22 @@ class KeySpreader:
         share = self._keys.add(digest, size) / self._keys.total
         wanted = share * self.partitions * _SLACK
         return self._choices if wanted <= self._choices else min(math.ceil(wanted), self.partitions)
+
+
+class SpreadTopics:
+    """The topics whose keys are spread, by one producer. Raises `BadDispatcherError`."""
+
+    def __init__(self, settings: Mapping[str, SpreadKeys]) -> None:
+        for topic, keys in settings.items():
+            if not isinstance(keys, SpreadKeys):
+                raise BadDispatcherError(f"spread has {keys!r} for topic {topic}; it must be a SpreadKeys")
+        self.settings = dict(settings)
+        """Those of each topic."""
+        self._spreaders: dict[str, KeySpreader] = {}
+
+    def partition(self, topic: str, key: bytes, size: int, partitions: int) -> int:
+        """Return the partition for a record of this key and size, of so many."""
+        spreader = self._spreaders.get(topic)
+        if spreader is None or spreader.partitions != partitions:
+            spreader = self._spreaders[topic] = KeySpreader(self.settings[topic], partitions)
+        return spreader.partition(key, size)
