@@ -37,7 +37,7 @@ _DEFINITIONS: Mapping[int, Definitions] = {
 }
 
 
-_TELLS_BAD_CONFIG = (ConfigResourceType.TOPIC, ConfigResourceType.GROUP)
+_TELLS_BAD_CONFIG = (ConfigResourceType.TOPIC, ConfigResourceType.GROUP, ConfigResourceType.BROKER_LOGGER)
 """The resource types with INVALID_CONFIG; others get INVALID_REQUEST."""
 
 
@@ -68,10 +68,14 @@ def changed(
     resources: Sequence[_Resource],
     row: _ResultClass[Row_co],
     change: Change[_Resource],
+    change_loggers: Callable[[_Resource], None],
     *,
     validate_only: bool,
 ) -> list[Row_co]:
-    """Change each resource separately; return a row of the response for each."""
+    """Change each resource separately; return a row of the response for each.
+
+    ``change_loggers`` changes loggers' levels, and may raise both errors.
+    """
     times = Counter((each.resource_type, each.resource_name) for each in resources)
     rows = []
     for each in resources:
@@ -79,7 +83,10 @@ def changed(
         try:
             if times[each.resource_type, each.resource_name] > 1:
                 raise RefusedChangeError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            _change(cluster, each, change, validate_only=validate_only)
+            if each.resource_type == ConfigResourceType.BROKER_LOGGER:
+                change_loggers(each)
+            else:
+                _change(cluster, each, change, validate_only=validate_only)
         except RefusedChangeError as refused:
             error, message = refused.error, refused.message
         except BadConfigError as problem:

@@ -7,9 +7,11 @@ from enum import IntEnum
 from itertools import dropwhile
 from typing import NamedTuple
 
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.brokers import Node
 from loadwise.coordinator.configs.broker_configs import LISTENER, broker_configs
 from loadwise.coordinator.configs.definitions import ConfigType, Definitions
+from loadwise.coordinator.configs.loggers import levels
 from loadwise.coordinator.configs.resources import (
     BROKER_THROTTLES,
     DYNAMIC_BROKER_CONFIGS,
@@ -29,6 +31,7 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    DYNAMIC_BROKER_LOGGER = 6
     CLIENT_METRICS = 7
     GROUP = 8
 
@@ -76,6 +79,21 @@ _FAMILIES: Mapping[str, Sequence[str]] = {
 
 
 _RETENTION_MS, _NO_END_MS = "retention.ms", -1
+
+
+def other_broker(call: Call, name: str) -> str | None:
+    """Return the error if this broker is not the one whose loggers are described; None if it is."""
+    if not name:
+        return "Broker id must not be empty"
+    if not name.lstrip("-").isdecimal():
+        return f"Node id must be an integer, but it is: {name}"
+    return None if int(name) == call.node_id else f"Unexpected broker id, expected {call.node_id}, but received {name}"
+
+
+def logger_rows() -> list[Row]:
+    """Return the level of each logger."""
+    source = ConfigSource.DYNAMIC_BROKER_LOGGER
+    return [Row(name, word, ConfigType.UNKNOWN, source, ()) for name, word in levels().items()]
 
 
 def topic_rows(cluster: Cluster, configs: Mapping[str, str]) -> list[Row]:

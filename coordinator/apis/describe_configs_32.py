@@ -1,4 +1,4 @@
-"""DescribeConfigs (32, v1 to v4): the configs of topics, brokers, groups and client metrics.
+"""DescribeConfigs (32, v1 to v4): the configs of topics, brokers and their loggers, groups and client metrics.
 
 v1 synonyms and sources; v2 throttled after the response; v3 documentation and types; v4 flexible.
 
@@ -8,7 +8,7 @@ Only those broker configs are listed that have a meaning here.
 from __future__ import annotations
 
 from loadwise.coordinator.access import configs, per_item
-from loadwise.coordinator.apis.config_rows import Row, broker_rows, resource_rows, topic_rows
+from loadwise.coordinator.apis.config_rows import Row, broker_rows, logger_rows, other_broker, resource_rows, topic_rows
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.topics import is_topic_name, name_problem
 from loadwise.coordinator.configs.resources import CLIENT_METRICS_CONFIGS, ConfigResourceType
@@ -65,6 +65,12 @@ def _describe(call: Call[DescribeConfigsRequest], cluster: Cluster, resource: _R
                 rows = broker_rows(cluster, nodes.get(name))
             else:
                 error, message = ErrorCode.INVALID_REQUEST, f"there is no broker {name!r}, only {', '.join(nodes)}"
+        case ConfigResourceType.BROKER_LOGGER:
+            message = other_broker(call, name)
+            if message is None:
+                rows = logger_rows()
+            else:
+                error = ErrorCode.INVALID_REQUEST
         case ConfigResourceType.GROUP if not name:
             error, message = ErrorCode.INVALID_REQUEST, "Group name must not be empty"
         case ConfigResourceType.GROUP:

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from functools import partial
 
 from loadwise.coordinator.access import configs, per_item
 from loadwise.coordinator.apis.config_changes import RefusedChangeError, changed, no_duplicates, no_nulls
+from loadwise.coordinator.apis.config_rows import other_broker
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.configs.definitions import BadConfigError, Definitions, items
+from loadwise.coordinator.configs.loggers import ROOT, check_level, check_logger, set_level
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
@@ -31,7 +34,9 @@ def handle(call: Call[IncrementalAlterConfigsRequest], cluster: Cluster) -> Incr
     """Change the configs of each resource."""
     row = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
     body = call.body
-    responses = changed(cluster, body.resources, row, _operated, validate_only=body.validate_only)
+    responses = changed(
+        cluster, body.resources, row, _operated, partial(_set_levels, call), validate_only=body.validate_only
+    )
     return IncrementalAlterConfigsResponse(responses=responses)
 
 
@@ -60,6 +65,32 @@ def _operated(configs: Mapping[str, str], definitions: Definitions, resource: _R
             case unknown:
                 raise RefusedChangeError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown operation type {unknown}")
     return after
+
+
+def _set_levels(call: Call[IncrementalAlterConfigsRequest], resource: _Resource) -> None:
+    problem = other_broker(call, resource.resource_name)
+    if problem is not None:
+        raise RefusedChangeError(ErrorCode.INVALID_REQUEST, problem)
+    no_duplicates([each.name for each in resource.configs])
+    for each in resource.configs:
+        match each.config_operation:
+            case _Operation.SET:
+                check_level(each.name, each.value)
+            case _Operation.DELETE if each.name == ROOT:
+                message = f"Removing the log level of the {ROOT} logger is not allowed"
+                raise RefusedChangeError(ErrorCode.INVALID_REQUEST, message)
+            case _Operation.DELETE:
+                check_logger(each.name)
+            case _Operation.APPEND | _Operation.SUBTRACT:
+                message = (
+                    f"{_Operation(each.config_operation).name} operation is not allowed for the BROKER_LOGGER resource"
+                )
+                raise RefusedChangeError(ErrorCode.INVALID_REQUEST, message)
+            case unknown:
+                raise RefusedChangeError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown operation type {unknown}")
+    if not call.body.validate_only:
+        for each in resource.configs:
+            set_level(each.name, each.value if each.config_operation == _Operation.SET else None)
 
 
 guard = per_item(configs(Operation.ALTER_CONFIGS), message=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
@@ -100,13 +102,23 @@ def test_what_the_broker_is_started_with_holds_for_topics_and_for_itself(topic_n
             admin.delete_topics([topic_name])[topic_name].result(WAIT_S)
 
 
-def test_levels_of_loggers_are_refused() -> None:
+def test_clients_change_what_the_coordinators_loggers_log() -> None:
+    """And no other logger of the program."""
+    ours, pythons = logging.getLogger("loadwise"), logging.getLogger()
+    before, of_python = ours.level, pythons.level
     with Coordinator().in_thread() as running:
         admin = KafkaAdminClient(bootstrap_servers=running.bootstrap_servers)
-        loggers = LoggersOf(ResourceOf.BROKER_LOGGER, "1", {"root": "ERROR"})
-        answers = admin.alter_configs([loggers], raise_on_unknown=False)
-        assert "Unexpected resource type 8" in answers["broker_logger"]["1"]
-        admin.close()
+        try:
+            admin.alter_configs([LoggersOf(ResourceOf.BROKER_LOGGER, "1", {"root": "ERROR"})], raise_on_unknown=False)
+            assert (ours.level, pythons.level) == (logging.ERROR, of_python)
+            assert logging.getLogger("loadwise.coordinator").getEffectiveLevel() == logging.ERROR
+            traced = LoggersOf(ResourceOf.BROKER_LOGGER, "1", {"loadwise.coordinator": "TRACE"})
+            admin.alter_configs([traced], raise_on_unknown=False)
+            assert logging.getLogger("loadwise.coordinator").level < logging.DEBUG
+        finally:
+            ours.setLevel(before)
+            logging.getLogger("loadwise.coordinator").setLevel(logging.NOTSET)
+            admin.close()
 
 
 def test_the_oldest_batches_go_when_a_log_is_larger_than_retention_bytes() -> None:

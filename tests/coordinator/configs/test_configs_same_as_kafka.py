@@ -18,7 +18,7 @@ from loadwise.coordinator.group_configs import group_configs
 
 pytestmark = pytest.mark.kafka
 
-BROKER, METRICS, GROUP = 4, 16, 32
+BROKER, LOGGER, METRICS, GROUP = 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 VALUES = (
     "", " ", "0", "1", "-1", "-2", "-3", "9", "10", "17", "18", "22", "23", "0.3", "1.5", "100", "1048575", "1048576",
@@ -164,6 +164,27 @@ def throttles(broker: Configurator) -> Iterator[Any]:
     yield restored
 
 
+def loggers(broker: Configurator) -> Iterator[Any]:
+    """Each broker has loggers of its own; the one that both have is the root of them all."""
+    before = broker.describe(LOGGER, "1", "root")[1][0][1]
+    told = [row[2:] for row in broker.describe(LOGGER, "1", "root")[1]]
+    yield told, [broker.describe(LOGGER, name)[0] for name in ("", "x", "9")]
+    try:
+        for word in ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"):
+            yield broker.alter(LOGGER, "1", (SET, "root", word)), broker.describe(LOGGER, "1", "root")
+        yield broker.alter(LOGGER, "1", (SET, "root", "INFO"), check=True), broker.describe(LOGGER, "1", "root")
+        wrong = [(SET, "root", "info"), (SET, "root", "x"), (SET, "no.such", "INFO"), (DELETE, "no.such", None),
+                 (DELETE, "root", None), (APPEND, "root", "INFO"), (SUBTRACT, "root", "INFO"),
+                 (7, "root", "INFO")]  # fmt: skip
+        yield [broker.alter(LOGGER, "1", each) for each in wrong], broker.describe(LOGGER, "1", "root")
+        yield broker.alter(LOGGER, "1", (SET, "root", "INFO"), (SET, "root", "WARN"))
+        yield [broker.alter(LOGGER, name, (SET, "root", "INFO")) for name in ("", "x", "9")]
+        yield broker.replace(LOGGER, "1", ("root", "INFO"))
+    finally:
+        restored = broker.alter(LOGGER, "1", (SET, "root", before))
+    yield restored
+
+
 def acting(broker: Configurator) -> Iterator[Any]:
     keyless, late = batch([b"a", b"b"], timestamp=NOW_MS), batch([b"c"], timestamp=NOW_MS - 5 * HOUR_MS)
     broker.make(message_timestamp_type="LogAppendTime")
@@ -201,6 +222,7 @@ def _keyed(keys: list[bytes | None]) -> bytes:
     other_resources,
     defaults_of_brokers,
     throttles,
+    loggers,
     acting,
 )
 def test_ours_answers_as_kafka_does(apache_kafka: str, coordinator: ThreadedCoordinator, scenario: Scenario) -> None:
