@@ -15,7 +15,9 @@ from kafka.partitioner.default import murmur2 as kafka_pythons_murmur2
 from topics import until
 
 from loadwise.assignor.errors import BadGroupError
+from loadwise.assignor.load.drain import DrainLoad
 from loadwise.assignor.load.lag import LagLoad
+from loadwise.assignor.load.mix import MixedLoad
 from loadwise.assignor.load.rate import RateLoad
 from loadwise.assignor.load.source import FixedLoad
 from loadwise.dispatcher import BadDispatcherError, Dispatcher
@@ -482,8 +484,10 @@ def test_an_unknown_topic_has_no_partition() -> None:
         ({"metrics": {"cpu": {1: "much"}}}, "map node ids to numbers"),
         ({"weights": {"latency": "2"}}, "'latency' is '2'"),
         ({"clock": 3}, "clock is 3; it must be a function"),
-        ({"metrics": {"lag": LagLoad()}}, "'lag' is a LagLoad, which only a consumer's group fills"),
-        ({"metrics": {"rate": RateLoad()}}, "'rate' is a RateLoad, which only a consumer's group fills"),
+        ({"metrics": {"lag": LagLoad()}}, "'lag' has a LagLoad, which only consumers fill"),
+        ({"metrics": {"rate": RateLoad()}}, "'rate' has a RateLoad, which only consumers fill"),
+        ({"metrics": {"drain": DrainLoad(lag=LagLoad(), rate=RateLoad(), capacity=1)}}, "'drain' has a LagLoad"),
+        ({"metrics": {"mix": MixedLoad(sources={"rate": RateLoad()})}}, "'mix' has a RateLoad"),
         ({"lease_s": "4"}, "lease_s is '4'"),
         ({"weights": ["latency"]}, "weights is"),
         ({"metrics": [1]}, "metrics is"),

@@ -8,7 +8,9 @@ from asyncio import CancelledError
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from loadwise.assignor.load.drain import DrainLoad
 from loadwise.assignor.load.lag import LagLoad
+from loadwise.assignor.load.mix import MixedLoad
 from loadwise.assignor.load.rate import RateLoad
 from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.troubles import Troubles
@@ -90,10 +92,8 @@ class Readings:
 
 def _read_by(name: str, metric: Metric) -> Loads | LoadSource | Background[Loads | None]:
     """Return the metric, with functions put into the background. Raises `BadDispatcherError` if it is none."""
-    if type(metric) in {LagLoad, RateLoad}:  # clients read by subclasses
-        raise BadDispatcherError(
-            f"metric {name!r} is a {type(metric).__name__}, which only a consumer's group fills; give a function"
-        )
+    if unfilled := _unfilled(metric):
+        raise BadDispatcherError(f"metric {name!r} has a {unfilled}, which only consumers fill; give a function")
     if isinstance(metric, LoadSource):
         return metric
     if callable(metric):
@@ -105,6 +105,16 @@ def _read_by(name: str, metric: Metric) -> Loads | LoadSource | Background[Loads
     except ValueError as error:
         raise BadDispatcherError(f"metric {name!r}: {error}") from error
     return metric
+
+
+def _unfilled(source: object) -> str | None:
+    """Return the class of a load that nothing fills in a producer, alone or as a part; None without one."""
+    if type(source) in {LagLoad, RateLoad}:  # clients read by subclasses
+        return type(source).__name__
+    if isinstance(source, DrainLoad):
+        return _unfilled(source.lag)
+    parts = source.sources.values() if isinstance(source, MixedLoad) else ()
+    return next(filter(None, map(_unfilled, parts)), None)
 
 
 def _checked(metric: Callable[[], Loads | None]) -> Loads | None:
