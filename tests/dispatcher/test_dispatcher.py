@@ -461,6 +461,22 @@ def test_a_topic_that_lost_its_leaders_keeps_its_table() -> None:
     assert places[3] == pytest.approx(before[3], abs=2)
 
 
+def test_a_topic_whose_partitions_change_is_known_with_the_next_batch() -> None:
+    scene = Scene()
+
+    def places() -> set[int]:
+        return {scene.dispatcher.partition("t", size=BATCH) for _ in range(9)}
+
+    with scene.dispatcher.related():
+        places()
+        scene.client.its_leaders = {0: 1}
+        assert places() == {0}, "of a block of related records"
+    scene.client.its_leaders = UNEVEN
+    assert places() == set(UNEVEN)
+    scene.client.its_leaders = {0: 1, 1: 2}
+    assert places() == {0, 1}
+
+
 def test_a_topic_that_never_had_a_leader_is_shared_evenly() -> None:
     scene = Scene()
     scene.client.its_leaders = dict.fromkeys(range(9), -1)

@@ -78,6 +78,8 @@ class _Topic:
     table: Table
     lease: Lease
     """When the table was made."""
+    partitions: int
+    """How many partitions the client knew then."""
     probes: set[int] = field(default_factory=set)
     """Brokers that get one record in this lease, because nothing is known of them now."""
     blocks: dict[_Block, int] = field(default_factory=dict)
@@ -276,12 +278,16 @@ class Dispatcher:
             return turn
 
     def _entry(self, topic: str, now_s: float) -> _Topic | None:
-        """Return what is known of a topic, with the table of this lease; None if there are no partitions."""
+        """Return what is known of a topic, with its table in this lease; None if there are no partitions.
+
+        A topic that was created again may have fewer partitions than the table, and the client takes no others.
+        """
         lease = self._lease
         if lease is None or now_s >= lease.ends_at_s:
             lease = self._begin_lease(now_s)
         entry = self._topics.get(topic)
-        if entry is not None and entry.lease is lease:
+        partitions = 0 if self._client is None else self._client.partition_count(topic)
+        if entry is not None and entry.lease is lease and entry.partitions == partitions:
             return entry
         leaders = {} if self._client is None else self._client.leaders(topic)
         nodes = set(leaders.values()) - {NO_LEADER}
@@ -296,8 +302,8 @@ class Dispatcher:
         else:
             return None
         probes = self._acknowledgements.unheard(table.weights)
-        blocks = {} if entry is None else entry.blocks
-        entry = self._topics[topic] = _Topic(table, lease, probes, blocks)
+        blocks = {} if entry is None or partitions < entry.partitions else entry.blocks
+        entry = self._topics[topic] = _Topic(table, lease, partitions, probes, blocks)
         return entry
 
     def _moment(self, nodes: Iterable[int], now_s: float) -> Moment:
