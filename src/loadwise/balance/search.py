@@ -14,6 +14,10 @@ from loadwise.balance.rows import NONE, Floats, Rows
 
 _ALIKE = 0.9
 """Of moves that gain nearly as much a byte, the one that gains most is taken: fewer replicas move."""
+_AT_ONCE = 0.2
+"""Of what a broker has above its limits: then comes the broker that is furthest above them by now."""
+_FEW = 100
+"""Replicas of a broker: more are tried only if none of those that promise most can move."""
 _PARTNERS = 8
 """Replicas are exchanged with those of so many brokers, the least loaded ones."""
 
@@ -48,9 +52,8 @@ def empty(placement: Placement, bounds: Bounds) -> None:
 def relieve(placement: Placement, bounds: Bounds) -> None:
     """Change leaders, then move replicas, until no broker is above its limits or no single change helps."""
     for changes_from in (_leader_change, _change):
-        while changes := _best(placement, bounds, changes_from):
-            for change in changes:
-                placement.put(*change)
+        while _relieved(placement, bounds, changes_from):
+            pass
 
 
 def restore(placement: Placement, bounds: Bounds) -> None:
@@ -59,21 +62,28 @@ def restore(placement: Placement, bounds: Bounds) -> None:
         pass
 
 
-def _best(placement: Placement, bounds: Bounds, changes_from: _ChangesFrom) -> list[_Change]:
-    """Return the change that relieves the broker furthest above its limits, or else the next one."""
-    excess = bounds.excess(placement.load)
-    for broker in np.argsort(-excess, kind="stable"):
+def _relieved(placement: Placement, bounds: Bounds, changes_from: _ChangesFrom) -> bool:
+    """Change what relieves the broker furthest above its limits, again and again; whether anything did.
+
+    A broker that no change relieves is left out.
+    """
+    helped, stuck = False, np.zeros(len(placement.load), np.bool_)
+    while True:
+        excess = np.where(stuck, 0.0, bounds.excess(placement.load))
+        broker = int(excess.argmax())
         if excess[broker] <= LEAST:
-            break
-        if changes := changes_from(placement, bounds, int(broker)):
-            return changes
-    return []
+            return helped
+        changes = changes_from(placement, bounds, broker)
+        for change in changes:
+            placement.put(*change)
+        stuck[broker] = not changes
+        helped = helped or bool(changes)
 
 
 def _change(placement: Placement, bounds: Bounds, broker: int) -> list[_Change]:
     return (
         _leader_change(placement, bounds, broker)
-        or _move(placement, bounds, broker)
+        or _moves(placement, bounds, broker)
         or _swap(placement, bounds, broker)
     )
 
@@ -96,19 +106,49 @@ def _leader_change(placement: Placement, bounds: Bounds, broker: int) -> list[_C
     return [_Change(int(led[index]), row)]
 
 
-def _move(placement: Placement, bounds: Bounds, broker: int) -> list[_Change]:
-    """The replica on this broker that should move: it relieves most for its bytes."""
-    load = placement.load
-    here = _Replicas.on(placement, broker)
+def _moves(placement: Placement, bounds: Bounds, broker: int) -> list[_Change]:
+    """The replicas on this broker that should move: those that relieve most for their bytes."""
+    every = _Replicas.on(placement, broker)
     own = bounds.of(broker)
-    left = own.excess(load[broker] - here.weight) - own.excess(load[broker])
-    came = bounds.excess(load + here.weight[:, None]) - bounds.excess(load)
+    left = own.excess(placement.load[broker]) - own.excess(placement.load[broker] - every.weight)
+    few = every.few(placement, left)
+    return _moves_of(few, placement, bounds, broker) or (
+        _moves_of(every, placement, bounds, broker) if len(few.columns) < len(every.columns) else []
+    )
+
+
+def _moves_of(here: _Replicas, placement: Placement, bounds: Bounds, broker: int) -> list[_Change]:
+    """The moves of these, until a part of what the broker has above its limits is gone."""
+    own, load = bounds.of(broker), placement.load.copy()
     permitted = placement.permitted(here.partitions, here.columns)
-    best = _cheapest(np.where(permitted, -(left[:, None] + came), 0.0), here.moved_bytes(placement, broker))
-    if best is None:
+    moved = here.moved_bytes(placement, broker)
+
+    def gain(rows: slice) -> Floats:
+        weight = here.weight[rows]
+        left = own.excess(load[broker]) - own.excess(load[broker] - weight)
+        came = bounds.excess(load + weight[:, None]) - bounds.excess(load)
+        return np.where(permitted[rows], left[:, None] - came, 0.0)
+
+    gains = gain(slice(None))
+    if not gains.size or gains.max() < LEAST:
         return []
-    index, target = best
-    return [here.moved(placement, index, target)]
+    a_byte = _a_byte(gains, moved).max(axis=1)
+    useful = np.flatnonzero(a_byte)
+    alike = np.floor(np.log(a_byte[useful] / a_byte.max()) / np.log(_ALIKE))
+    changes: list[_Change] = []
+    enough = (1.0 - _AT_ONCE) * own.excess(load[broker])
+    for index in useful[np.lexsort((-gains[useful].max(axis=1), alike))].tolist():
+        row = slice(index, index + 1)
+        now = gain(row)
+        best = _cheapest(now, moved[row])
+        if best is None or _a_byte(now, moved[row]).max() < _ALIKE * a_byte[index]:
+            continue
+        changes.append(here.moved(placement, index, best[1]))
+        load[broker] -= here.weight[index]
+        load[best[1]] += here.weight[index]
+        if own.excess(load[broker]) <= enough:
+            break
+    return changes
 
 
 def _swap(placement: Placement, bounds: Bounds, broker: int) -> list[_Change]:
@@ -139,10 +179,14 @@ def _cheapest(gain: Floats, moved_bytes: Floats) -> tuple[int, int] | None:
     """Where the gain is largest for the bytes that move; None if there is no gain."""
     if not gain.size or gain.max() < LEAST:
         return None
-    a_byte = np.where(gain < LEAST, 0.0, gain / np.maximum(moved_bytes, LEAST))
+    a_byte = _a_byte(gain, moved_bytes)
     alike = a_byte >= _ALIKE * a_byte.max()
     row, column = np.unravel_index(np.where(alike, gain, 0.0).argmax(), gain.shape)
     return int(row), int(column)
+
+
+def _a_byte(gain: Floats, moved_bytes: Floats) -> Floats:
+    return np.where(gain < LEAST, 0.0, gain / np.maximum(moved_bytes, LEAST))
 
 
 class _Replicas(NamedTuple):
@@ -157,6 +201,13 @@ class _Replicas(NamedTuple):
         partitions, columns = np.nonzero(placement.replicas == broker)
         leads = (columns == 0)[:, None]
         return cls(partitions, columns, np.where(leads, placement.leader[partitions], placement.follower[partitions]))
+
+    def few(self, placement: Placement, relief: Floats) -> _Replicas:
+        """Those that relieve the broker most for their bytes, wherever they go."""
+        a_byte = relief / np.maximum(placement.size[self.partitions], LEAST)
+        alike = a_byte >= _ALIKE * a_byte.max(initial=0.0)
+        first = np.lexsort((-np.where(alike, relief, a_byte), ~alike))[:_FEW]
+        return _Replicas(self.partitions[first], self.columns[first], self.weight[first])
 
     def moved_bytes(self, placement: Placement, broker: int) -> Floats:
         """How many more bytes move in total if a replica goes to each broker: fewer if it returns."""
