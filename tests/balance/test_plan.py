@@ -80,6 +80,20 @@ def test_a_plan_of_few_partitions_computes_a_limited_number_of_loads(
     assert 1_000_000 < computed[0] <= 350_000_000
 
 
+def test_a_plan_of_many_moves_computes_a_limited_number_of_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A matrix of all replicas and brokers for each move computes 19 million."""
+    computed, excess = [0], Bounds.excess
+
+    def counted(bounds: Bounds, load: Floats) -> Floats:
+        computed[0] += load.size
+        return excess(bounds, load)
+
+    monkeypatch.setattr(Bounds, "excess", counted)
+    planned = plan(random_cluster(Random(0), brokers=40, partitions=3000, replicas=2, empty=8))
+    assert len(planned.moved) > 100
+    assert computed[0] <= 8_000_000
+
+
 @pytest.mark.long
 def test_beams_find_what_single_changes_and_pairs_do_not() -> None:
     """CP-SAT finds a placement within the limits that moves 33,100 MB, and proves that none moves less."""
