@@ -1,8 +1,8 @@
-"""Looks for a placement of replicas within limits that moves few bytes. Pure."""
+"""Looks for a placement of replicas within limits. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
@@ -54,12 +54,6 @@ def relieve(placement: Placement, bounds: Bounds) -> None:
     for changes_from in (_leader_change, _change):
         while _relieved(placement, bounds, changes_from):
             pass
-
-
-def restore(placement: Placement, bounds: Bounds) -> None:
-    """Take changes back, of the largest partitions first, as long as brokers stay as well within their limits."""
-    while sum(_restored(placement, int(partition), bounds) for partition in placement.changed()):
-        pass
 
 
 def _relieved(placement: Placement, bounds: Bounds, changes_from: _ChangesFrom) -> bool:
@@ -222,25 +216,3 @@ class _Replicas(NamedTuple):
         row = placement.replicas[self.partitions[index]].copy()
         row[self.columns[index]] = target
         return _Change(int(self.partitions[index]), row)
-
-
-def _restored(placement: Placement, partition: int, bounds: Bounds) -> bool:
-    """Place the partition as before, or nearer to that; whether it could be."""
-    now, excess = placement.replicas[partition].copy(), placement.excess(bounds)
-    for earlier in _nearer(now, placement.before[partition]):
-        placement.put(partition, earlier)
-        if placement.excess(bounds) <= excess + LEAST and placement.permits(partition, earlier):
-            return True
-        placement.put(partition, now)
-    return False
-
-
-def _nearer(now: Rows, before: Rows) -> Iterator[Rows]:
-    yield before
-    missing, arrived = np.setdiff1d(before, now), np.flatnonzero(~np.isin(now, before))
-    if len(missing) > 1 or (len(missing) == 1 and now[0] != before[0]):
-        for column in arrived:
-            for broker in missing:
-                nearer = now.copy()
-                nearer[column] = broker
-                yield nearer

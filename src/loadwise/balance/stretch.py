@@ -15,7 +15,8 @@ from functools import partial
 from loadwise.balance.bounds import LEAST, Bounds
 from loadwise.balance.limits import Limits
 from loadwise.balance.placement import Placement
-from loadwise.balance.search import relieve, restore
+from loadwise.balance.restoring import restore
+from loadwise.balance.search import relieve
 from loadwise.balance.ways import Aim, AllWays, tried
 
 _FEW, _SOME = 20, 100
