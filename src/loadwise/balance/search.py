@@ -113,14 +113,14 @@ def _moves(placement: Placement, bounds: Bounds, broker: int) -> list[_Change]:
 
 def _moves_of(here: _Replicas, placement: Placement, bounds: Bounds, broker: int) -> list[_Change]:
     """The moves of these, until a part of what the broker has above its limits is gone."""
-    own, load = bounds.of(broker), placement.load.copy()
+    own, load, above = bounds.of(broker), placement.load.copy(), bounds.excess(placement.load)
     permitted = placement.permitted(here.partitions, here.columns)
     moved = here.moved_bytes(placement, broker)
 
     def gain(rows: slice) -> Floats:
         weight = here.weight[rows]
-        left = own.excess(load[broker]) - own.excess(load[broker] - weight)
-        came = bounds.excess(load + weight[:, None]) - bounds.excess(load)
+        left = above[broker] - own.excess(load[broker] - weight)
+        came = bounds.excess(load + weight[:, None]) - above
         return np.where(permitted[rows], left[:, None] - came, 0.0)
 
     gains = gain(slice(None))
@@ -130,7 +130,7 @@ def _moves_of(here: _Replicas, placement: Placement, bounds: Bounds, broker: int
     useful = np.flatnonzero(a_byte)
     alike = np.floor(np.log(a_byte[useful] / a_byte.max()) / np.log(_ALIKE))
     changes: list[_Change] = []
-    enough = (1.0 - _AT_ONCE) * own.excess(load[broker])
+    enough = (1.0 - _AT_ONCE) * above[broker]
     for index in useful[np.lexsort((-gains[useful].max(axis=1), alike))].tolist():
         row = slice(index, index + 1)
         now = gain(row)
@@ -140,7 +140,8 @@ def _moves_of(here: _Replicas, placement: Placement, bounds: Bounds, broker: int
         changes.append(here.moved(placement, index, best[1]))
         load[broker] -= here.weight[index]
         load[best[1]] += here.weight[index]
-        if own.excess(load[broker]) <= enough:
+        above = bounds.excess(load)
+        if above[broker] <= enough:
             break
     return changes
 
@@ -192,7 +193,8 @@ class _Replicas(NamedTuple):
 
     @classmethod
     def on(cls, placement: Placement, broker: int) -> _Replicas:
-        partitions, columns = np.nonzero(placement.replicas == broker)
+        # faster than the nonzero places of two dimensions
+        partitions, columns = np.divmod(np.flatnonzero(placement.replicas == broker), placement.replicas.shape[1])
         leads = (columns == 0)[:, None]
         return cls(partitions, columns, np.where(leads, placement.leader[partitions], placement.follower[partitions]))
 
