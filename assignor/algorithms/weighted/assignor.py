@@ -47,8 +47,8 @@ _ROUNDS = 4
 _BEARABLE = 0.5
 """The utilisation up to which no member is too slow for a partition, if load and capacity share a unit.
 Its capacity may be underestimated, and shows only while it works."""
-_LEAST = 2.0**-300
-"""Loads below this part of the largest one count as 0, so that quotients stay in range."""
+_LEAST = 2.0**-60
+"""Loads below this part of the largest one count as 0: no sum with it shows them, and quotients stay in range."""
 _RACK_SLACK = 0.01
 """How far above the fair level a member may get to read partitions on its rack."""
 

@@ -40,6 +40,19 @@ def test_only_the_proportions_of_loads_and_of_capacities_matter() -> None:
     assert answers[0] == answers[1] == answers[2]
 
 
+@pytest.mark.parametrize("tiny", [0.0, 3e-46, 1e-20])
+def test_loads_that_no_sum_shows_are_spread_as_idle_partitions_are(tiny: float) -> None:
+    """Else an answer with them is not the one that its own assignment gets."""
+    capacities = (1.0, 3.0, 1.0, 1.0, 0.5, 0.5)
+    members = [Member(id=f"m{n}", topics=["t"], capacity=c) for n, c in enumerate(capacities)]
+    loads = [np.nan, 0, 0, 0, 0, 0, 1, tiny, np.nan, tiny, np.nan, np.nan, 0, 0, 1, 0, 0, 0]
+    owner = Weighted().assign(GroupSnapshot.of(members, {"t": 18}, load={"t": loads})).owner
+    zeros = Weighted().assign(
+        GroupSnapshot.of(members, {"t": 18}, load={"t": np.where(np.array(loads) == tiny, 0, loads)})
+    )
+    assert owner.tolist() == zeros.owner.tolist()
+
+
 @pytest.mark.parametrize("unit", [3.7, 1e-6, 1 / 3])
 @pytest.mark.parametrize("load", [0.1, 0.3, 0.7, 1.1])
 def test_a_guessed_load_ties_with_the_known_ones_in_every_unit(unit: float, load: float) -> None:
