@@ -8,7 +8,7 @@ import numpy as np
 
 from loadwise.balance.bounds import LEAST, Bounds
 from loadwise.balance.placement import Placement
-from loadwise.balance.rows import NONE, Floats, Mask, Rows
+from loadwise.balance.rows import NONE, Mask, Rows
 
 
 def restore(placement: Placement, bounds: Bounds) -> None:
@@ -27,10 +27,8 @@ def _promising(placement: Placement, partitions: Rows, bounds: Bounds) -> Mask:
     """
     now, before = placement.replicas[partitions], placement.before[partitions]
     result = _harmless(placement, partitions, before, bounds)
-    stays, returned = (
-        (now[:, :, None] == before[:, None, :]).any(axis=2),
-        (before[:, :, None] == now[:, None, :]).any(axis=2),
-    )
+    stays = (now[:, :, None] == before[:, None, :]).any(axis=2)
+    returned = (before[:, :, None] == now[:, None, :]).any(axis=2)
     for column in range(now.shape[1]):
         for earlier in range(now.shape[1]):
             nearer = now.copy()
@@ -43,7 +41,9 @@ def _harmless(placement: Placement, partitions: Rows, replicas: Rows, bounds: Bo
     """Which partitions leave brokers as well within their limits if their replicas are placed like this."""
     now = placement.replicas[partitions]
     there = np.concatenate([now, replicas], axis=1)
-    weight = np.concatenate([-_weights(placement, partitions, now), _weights(placement, partitions, replicas)], axis=1)
+    leads = (np.arange(now.shape[1]) == 0)[:, None]
+    carried = np.where(leads, placement.leader[partitions][:, None], placement.follower[partitions][:, None])
+    weight = np.concatenate([-carried, carried], axis=1)
     excess = np.zeros(len(partitions))
     for column in range(there.shape[1]):
         broker = there[:, [column]]
@@ -55,12 +55,6 @@ def _harmless(placement: Placement, partitions: Rows, replicas: Rows, bounds: Bo
         )
     harmless: Mask = excess <= LEAST
     return harmless
-
-
-def _weights(placement: Placement, partitions: Rows, replicas: Rows) -> Floats:
-    """What replicas placed like this load their brokers with: partitions by replicas by resources."""
-    leads = np.arange(replicas.shape[1]) == 0
-    return np.where(leads[:, None], placement.leader[partitions][:, None], placement.follower[partitions][:, None])
 
 
 def _restored(placement: Placement, partition: int, bounds: Bounds) -> bool:
