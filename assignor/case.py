@@ -41,7 +41,7 @@ from loadwise.assignor.model import LARGEST, NO_GENERATION, Assignment, Assignor
 from loadwise.assignor.staging import stage
 from loadwise.assignor.strategy import Strategy, strategy
 from loadwise.assignor.subscription import read_user_data
-from loadwise.nearest import did_you_mean
+from loadwise.nearest import near_or_all
 from loadwise.protocol.errors import ProtocolError
 from loadwise.protocol.user_data import StickyUserData
 
@@ -265,8 +265,7 @@ def _known(given: dict[str, Any], names: Collection[str], where: str = "") -> No
     """Refuse unknown fields, so that a misspelt one is not treated as missing."""
     for name in given:
         if name not in names:
-            hint = did_you_mean(name, names) or f"; there are {', '.join(names)}"
-            raise BadCaseError(f"{where}{_named(name)} is not a field{hint}")
+            raise BadCaseError(f"{where}{_named(name)} is not a field{near_or_all(name, names)}")
 
 
 def _object(value: object, where: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
 
@@ -17,3 +17,8 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return `` (did you mean 'x'?)`` for the nearest of the names, or an empty text if none is near."""
     near = nearest(name, names)
     return "" if near is None else f" (did you mean {near!r}?)"
+
+
+def near_or_all(name: str, names: Collection[str]) -> str:
+    """Return what `did_you_mean` does, or ``; there are x, y`` with all names if none is near."""
+    return did_you_mean(name, names) or f"; there are {', '.join(names)}"

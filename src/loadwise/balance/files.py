@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from loadwise.balance.cluster import Broker, Capacity, Cluster, Partition
 from loadwise.balance.errors import UnfitClusterError
-from loadwise.nearest import did_you_mean
+from loadwise.nearest import near_or_all
 
 _BROKER = ("id", "rack", "capacity")
 _CAPACITY = ("bytes_in_per_s", "bytes_out_per_s", "disk_bytes")
@@ -128,8 +128,7 @@ def _object(given: object, where: str, names: Collection[str]) -> Mapping[str, A
         _refuse(given, where, f"an object with {', '.join(names)}")
     for name in given:
         if name not in names:
-            hint = did_you_mean(name, names) or f"; there are {', '.join(names)}"
-            raise UnfitClusterError(f"{where}: {name!r} is not a field{hint}")
+            raise UnfitClusterError(f"{where}: {name!r} is not a field{near_or_all(name, names)}")
     return given
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from loadwise.nearest import did_you_mean
+from loadwise.nearest import near_or_all
 from loadwise.protocol.jaas import read_jaas
 from loadwise.running_group.errors import BadConnectionError
 
@@ -62,8 +62,7 @@ def client_settings(text: str, name: str) -> dict[str, Any]:
                 raise BadConnectionError(f"{name}: {key} is {value!r}; expected a whole number") from None
         elif key not in _SPECIAL:
             known = sorted((*_SAME, *_SPECIAL))
-            hint = did_you_mean(key, known) or f"; there are {', '.join(known)}"
-            raise BadConnectionError(f"{name}: {key} is not supported{hint}")
+            raise BadConnectionError(f"{name}: {key} is not supported{near_or_all(key, known)}")
     for key, (ours, choices) in _CHOICES.items():
         if key in java:
             if java[key] not in choices:
