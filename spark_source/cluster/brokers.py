@@ -20,7 +20,7 @@ from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.metadata import MetadataRequest
 
 from loadwise.assignor.model import TopicPartition
-from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.error_codes import BROKER_ERRORS, ErrorCode
 from loadwise.spark_source.errors import OptionError
 from loadwise.spark_source.options.connection_config import ConnectionConfig, Tls
 
@@ -29,24 +29,12 @@ Address: TypeAlias = tuple[str, int]
 CLOSE_S = 1.0
 """How long the connections may take to close."""
 
-PASSING = frozenset(
-    (
-        ErrorCode.UNKNOWN_SERVER_ERROR,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.BROKER_NOT_AVAILABLE,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.NETWORK_EXCEPTION,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.LISTENER_NOT_FOUND,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-    )
-)
+PASSING = BROKER_ERRORS | {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.LISTENER_NOT_FOUND,
+    ErrorCode.OFFSET_NOT_AVAILABLE,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+}
 """Errors that a retry, perhaps with another broker, may fix."""
 
 

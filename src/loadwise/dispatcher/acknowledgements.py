@@ -111,7 +111,9 @@ class Acknowledgements:
 
     def close(self, batch: Batch, now_s: float) -> None:
         """The batch gets no more records."""
-        if self._seen[batch.node].open.pop(batch, batch) is None:
+        still_open = self._seen[batch.node].open
+        if batch in still_open:
+            del still_open[batch]
             batch.due_s = min(batch.due_s, now_s)
 
     def acknowledged(self, batch: Batch, took_s: float | None, size: int, now_s: float) -> None:

@@ -4,22 +4,8 @@ from __future__ import annotations
 
 from loadwise.dispatcher.acknowledgements import Batch
 from loadwise.dispatcher.dispatcher import Dispatcher
-from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.error_codes import BROKER_ERRORS
 
-_BROKER_CODES = frozenset(
-    {
-        ErrorCode.UNKNOWN_SERVER_ERROR,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.BROKER_NOT_AVAILABLE,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.NETWORK_EXCEPTION,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-    }
-)
 _NETWORK_ERRORS = frozenset({"KafkaTimeoutError", "KafkaConnectionError", "NodeNotReadyError"})
 """Errors of kafka-python and aiokafka without a code of Kafka's protocol."""
 
@@ -29,7 +15,7 @@ def report(dispatcher: Dispatcher, batch: Batch, code: int | None, *, network: b
 
     A topic that refuses its records must not take a healthy broker away from the others.
     """
-    if network or code in _BROKER_CODES:
+    if network or code in BROKER_ERRORS:
         dispatcher.failed(batch)
     elif code is None:
         dispatcher.acknowledged(batch, None, 0)
