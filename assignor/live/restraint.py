@@ -1,4 +1,8 @@
-"""Restraint: a rebalance is worth its cost once the imbalance has cost as much, as skis are bought in ski rental."""
+"""Restraint: asks for a rebalance once the imbalance has cost as much as a rebalance does.
+
+So a large imbalance is acted on at once and a small one later. At worst the group pays twice what it would pay if it
+knew the future; this is the rule of ski rental.
+"""
 
 from __future__ import annotations
 
