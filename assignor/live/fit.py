@@ -14,6 +14,8 @@ POLL, OTHERS, FIRST = 0, 1, 2
 """The columns of the polls themselves, of topics without a column of their own, and of the first topic."""
 NEGLIGIBLE = 1e-9
 _NS, _TOLD_APART = 1e-9, 1e4
+_CERTAIN = 3.0
+"""A time is certain if it is above 0 by this many standard errors."""
 _PRECISEST = 1e-3
 """The least relative error of a time, so that rounding does not separate topics that always come in one proportion."""
 
@@ -70,7 +72,11 @@ class Fit(NamedTuple):
 
 
 def fitted(sums: Sums) -> Fit:
-    """Fit the times of the columns; those that would be negative, or cannot be separated, are left out and take 0."""
+    """Fit the times of the columns; those that would be negative, or cannot be separated, are left out and take 0.
+
+    A topic's time is negative by chance if most polls are of one size: what its records take seems to be the polls'.
+    So the polls go first, unless their own time is certain.
+    """
     products, size = sums.products, len(sums.with_time)
     times, covariance = np.zeros(size), np.zeros((size, size))
     scale = np.sqrt(np.diag(products))
@@ -80,13 +86,22 @@ def fitted(sums: Sums) -> Fit:
         values, vectors = np.linalg.eigh(products[np.ix_(places, places)] / np.outer(each, each))
         undone = (vectors / np.maximum(values, NEGLIGIBLE)) @ vectors.T
         found = undone @ (sums.with_time[places] / each)
-        if places[0] == POLL and undone[0, 0] > _TOLD_APART:
+        times[:] = 0
+        times[places] = found / each
+        variance = _variance(sums, times)
+        certain = found[0] ** 2 > _CERTAIN**2 * undone[0, 0] * variance
+        if places[0] == POLL and (undone[0, 0] > _TOLD_APART or (found.min() < 0 and not certain)):
             places = places[1:]
         elif found.min() < 0:
             places = np.delete(places, np.argmin(found))
         else:
-            times[places], covariance[np.ix_(places, places)] = found / each, undone / np.outer(each, each)
-            break
-    squares = float(sums.squares - 2 * times @ sums.with_time + times @ products @ times)
+            covariance[np.ix_(places, places)] = undone / np.outer(each, each) * variance
+            return Fit(times, covariance)
+    return Fit(np.zeros(size), covariance)
+
+
+def _variance(sums: Sums, times: Floats) -> float:
+    """Return the variance of a poll's time by record that these times leave."""
+    squares = float(sums.squares - 2 * times @ sums.with_time + times @ sums.products @ times)
     degrees = max(sums.rows - np.count_nonzero(times), NEGLIGIBLE)
-    return Fit(times, covariance * max(squares, _PRECISEST**2 * sums.squares) / degrees)
+    return max(squares, _PRECISEST**2 * sums.squares) / degrees

@@ -96,7 +96,9 @@ def ends_before(
     only if at least one partition has such a record and no partition has one with a timestamp in the future.
 
     If a topic got its first record within that time, the result is extrapolated below 0, as if its partitions had
-    always had their rate since that record. An end of 0 would make the rate too low and the backlog count too much.
+    always had their rate since that record. An end of 0 would make the rate too low and the backlog count too much. A
+    topic that is younger than `_YOUNGEST_S` is left out: until there are enough newer readings, a wrong rate would count
+    as one of a whole minute.
     """
     telling = {topic for (topic, _), first in found.items() if first.offset >= 0}
     telling -= {topic for (topic, _), first in found.items() if first.timestamp > now_ms + _YOUNGEST_S * 1000}
@@ -116,8 +118,9 @@ def ends_before(
             continue
         end = offsets[partition].end
         if topic in began_ms:
-            age_s = min(max((now_ms - began_ms[topic]) / 1000, _YOUNGEST_S), HISTORY_S)
-            ends[partition] = round(end * (1 - HISTORY_S / age_s))
+            age_s = min((now_ms - began_ms[topic]) / 1000, HISTORY_S)
+            if age_s >= _YOUNGEST_S:
+                ends[partition] = round(end * (1 - HISTORY_S / age_s))
         else:
             ends[partition] = min(first.offset, end) if first.offset >= 0 else end
     return ends

@@ -239,7 +239,7 @@ def test_a_topic_that_is_younger_than_a_minute_has_its_rates_since_its_first_rec
 
 
 def test_what_came_in_a_moment_is_no_rate() -> None:
-    assert rates_by({0: FirstSince(0, NOW_MS - 10)}, [500]) == {0: 100.0}
+    assert rates_by({0: FirstSince(0, NOW_MS - 10)}, [500]) == {}
 
 
 def test_times_that_are_long_ago_or_to_come_tell_nothing() -> None:

@@ -197,3 +197,16 @@ def test_what_large_polls_take_is_known_although_what_a_poll_itself_takes_is_not
     found = times.each_s
     assert 330 * found["cheap"] + 33 * found["costly"] == pytest.approx(0.66, rel=0.02)
     assert found["costly"] / found["cheap"] == pytest.approx(10, rel=0.25)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_usual_topic_is_known_although_polls_are_of_one_size(seed):
+    """As a call for at most 100 records gives them: the records of the usual topic tell little that the poll does not."""
+    rng = np.random.default_rng(seed)
+    times = BusyTime()
+    for number in range(150):
+        records, costly = rng.integers(95, 101), rng.poisson(17)
+        busy_s = 0.0005 * (records - costly) + 0.005 * costly + rng.exponential(0.01)
+        times.took({"usual": int(records - costly), "costly": int(costly)}, busy_s, number * SECOND_NS // 4)
+    found = times.each_s
+    assert found["costly"] / found["usual"] == pytest.approx(8.3, rel=0.3), "the usual topic has the time of the poll"
