@@ -36,7 +36,7 @@ test-live: $(VENV)/.dev
 bench-live: $(VENV)/.all
 	$(BIN)/python -m benchmarks.live $(LIVE)
 
-# How even assignments are and how much they move, beside other assignors: a table and benchmark-quality.html.
+# How even assignments are and how much they move, beside other assignors: tables (docs/quality.md).
 bench-quality: $(VENV)/.all
 	$(BIN)/python -m benchmarks.quality $(QUALITY)
 

@@ -1,22 +1,18 @@
-"""``python -m benchmarks.quality``: how even assignments are and how much they move, as tables and a page.
+"""``python -m benchmarks.quality``: how even assignments are and how much they move, as tables.
 
-Everything is drawn from seeds, so the numbers are the same on every machine; only the time that it takes is not.
+Everything is drawn from seeds, so the numbers are the same on every machine.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
 
 from kafka.partitioner.default import murmur2
 
-import loadwise
 from benchmarks.markdown import markdown
-from benchmarks.quality.page import render, tables
-from benchmarks.quality.play import play
+from benchmarks.quality.play import Summary, play
 from benchmarks.quality.rivals import BrooklinLike, Greedy, LagBased
 from benchmarks.quality.scenes import scenes, stream
 from loadwise.assignor.algorithms import algorithm
@@ -37,11 +33,8 @@ def assignors() -> list[Assignor]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the benchmark and write its page."""
+    """Run the benchmark and print its tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
-    parser.add_argument(
-        "--out", type=Path, default=Path("benchmark-quality.html"), help="the page; default: %(default)s"
-    )
     parser.add_argument(
         "--seeds", type=int, default=5, help="how often each made-up scene is drawn; default: %(default)s"
     )
@@ -49,29 +42,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     if chosen.seeds < 1:
         parser.error(f"--seeds is {chosen.seeds}; at least one is needed")
-    drawn = [scenes(seed) for seed in range(chosen.seeds)]
-    first = list(drawn[0])
-    variants = {scene.name: [draw[index] for draw in drawn] for index, scene in enumerate(first)}
-    wanted = [*variants, "flights"] if chosen.scene is None else chosen.scene
+    drawn = zip(*map(scenes, range(chosen.seeds)), strict=True)
+    variants = {of_scene[0].name: list(of_scene) for of_scene in drawn}
+    wanted = chosen.scene or [*variants, "flights"]
     for name in wanted:
-        if name not in variants and name != "flights":
+        if name not in {*variants, "flights"}:
             parser.error(f"no scene is called {name!r}; there are {', '.join([*variants, 'flights'])}")
     if "flights" in wanted:
         try:
-            first.append(stream(_departures(), PARTITIONS))
-            variants["flights"] = [first[-1]]
+            variants["flights"] = [stream(_departures(), PARTITIONS)]
         except MissingPartError as missing:
             print(f"Without the scene 'flights': {missing}")
-    first = [scene for scene in first if scene.name in wanted]
     results = {
-        scene.name: {who.name: [play(each, who) for each in variants[scene.name]] for who in assignors()}
-        for scene in first
+        name: [Summary.of([play(scene, who) for scene in of_name]) for who in assignors()]
+        for name, of_name in variants.items()
+        if name in wanted
     }
-    for title, heads, rows in tables(first, results):
-        print(f"{title}:\n\n{markdown(heads, rows)}\n")
-    footer = f"loadwise {loadwise.__version__}; seeds 0 to {chosen.seeds - 1}; {' '.join(sys.argv[1:]) or 'defaults'}."
-    chosen.out.write_text(render(first, results, footer), encoding="utf-8")
-    print(f"The page: {chosen.out.resolve()}")
+    heads = ["scene", *(who.name for who in assignors())]
+    ratios = [[name, *(f"{it.ratio_mean:.3f} ({it.ratio_worst:.2f})" for it in row)] for name, row in results.items()]
+    print(f"Ratio to the lower bound, mean (worst):\n\n{markdown(heads, ratios)}\n")
+    moved = [
+        [name, *(f"{it.moved_mean:.2%}" for it in row)]
+        for name, row in results.items()
+        if len(variants[name][0].rounds) > 1
+    ]
+    if moved:
+        print(f"Load moved a round:\n\n{markdown(heads, moved)}")
 
 
 def _departures() -> Iterator[tuple[int, int]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.quality.scenes import Scene
 from loadwise.assignor.measure import measure
-from loadwise.assignor.model import NOBODY, Assignment, Assignor, Floats, GroupSnapshot
+from loadwise.assignor.model import Assignor, GroupSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,6 @@ class Score:
     """Highest load in relation to capacity, over what no assignment can beat: 1 is perfect."""
     moved: float
     """Load taken from members that are still there, as a share of all load; 0 in a first round."""
-    crossed: float
-    """Load read from another rack, as a share of all load whose racks are known; 0 without racks."""
 
 
 def play(scene: Scene, assignor: Assignor) -> list[Score]:
@@ -38,19 +36,9 @@ def play(scene: Scene, assignor: Assignor) -> list[Score]:
         weight = np.concatenate([round_.load[topic] for topic in group.topics])
         measured = measure(answer, load=weight)
         total = float(weight.sum()) or 1.0
-        scores.append(Score(measured.max_over_bound, measured.moved_load / total, _crossed(answer, weight)))
+        scores.append(Score(measured.max_over_bound, measured.moved_load / total))
         owned = answer.by_member()
     return scores
-
-
-def _crossed(answer: Assignment, weight: Floats) -> float:
-    group = answer.group
-    if group.partition_racks is None:
-        return 0.0
-    rows = np.flatnonzero((answer.owner != NOBODY) & group.partition_racks.any(axis=1))
-    racks = group.member_rack[answer.owner[rows]]
-    away = (racks >= 0) & ~group.partition_racks[rows, racks]
-    return float(weight[rows[away]].sum() / weight[rows].sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +49,6 @@ class Summary:
     ratio_worst: float
     moved_mean: float
     """Of the rounds after the first; NaN without any."""
-    crossed_mean: float
 
     @classmethod
     def of(cls, runs: Sequence[Sequence[Score]]) -> Summary:
@@ -72,5 +59,4 @@ class Summary:
             ratio_mean=float(np.mean(ratios)),
             ratio_worst=max(ratios),
             moved_mean=float(np.mean(later)) if later else float("nan"),
-            crossed_mean=float(np.mean([score.crossed for run in runs for score in run])),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,13 +34,10 @@ class Scene:
     """A group over time."""
 
     name: str
-    about: str
     partitions: Mapping[str, int]
     rounds: Sequence[Round]
     racks: Mapping[str, Sequence[Sequence[str]]] | None = None
     """Racks of each partition's replicas, if they matter here."""
-    round_name: str = "round"
-    """What a round stands for, as the label of an axis."""
 
 
 def scenes(seed: int) -> list[Scene]:
@@ -57,33 +54,24 @@ def stream(hours: Iterable[tuple[int, int]], partitions: int) -> Scene:
     rounds = [
         _told_all(members if week >= len(load) // 2 else members[:3], {"flights": row}) for week, row in enumerate(load)
     ]
-    return Scene(
-        "flights",
-        f"A real stream: 336,776 flights keyed by carrier in {partitions} partitions; the load is a week's records,"
-        " a rebalance a week; 3 members, from the middle on 4.",
-        {"flights": partitions},
-        rounds,
-        round_name="week of 2013",
-    )
+    return Scene("flights", {"flights": partitions}, rounds)
 
 
 def _zipf(rng: np.random.Generator) -> Scene:
-    return _one_round("zipf", "Loads by Zipf's law (exponent 0.7), a first assignment.", _zipf_loads(rng))
+    return _one_round("zipf", _zipf_loads(rng))
 
 
 def _pareto(rng: np.random.Generator) -> Scene:
-    return _one_round(
-        "pareto", "Loads by Pareto's law (shape 1.3), a first assignment.", _split(1 + rng.pareto(1.3, _SIZE))
-    )
+    return _one_round("pareto", _split(1 + rng.pareto(1.3, _SIZE)))
 
 
 def _capacities(rng: np.random.Generator) -> Scene:
     members = _members(MEMBERS, capacities=rng.choice([0.5, 1.0, 2.0, 4.0], MEMBERS).tolist())
-    about = "Members that do 0.5, 1, 2 or 4 times the work of one; log-normal loads, a first assignment."
-    return _one_round("capacities", about, _lognormal(rng), members)
+    return _one_round("capacities", _lognormal(rng), members)
 
 
 def _subscriptions(rng: np.random.Generator) -> Scene:
+    """Members that read about half of the topics each."""
     names = list(TOPICS)
     members = [
         Member(
@@ -91,42 +79,42 @@ def _subscriptions(rng: np.random.Generator) -> Scene:
         )
         for number in range(MEMBERS)
     ]
-    about = "Members that read about half of the topics each; Zipf's law, a first assignment."
-    return _one_round("subscriptions", about, _zipf_loads(rng), members)
+    return _one_round("subscriptions", _zipf_loads(rng), members)
 
 
 def _racks(rng: np.random.Generator) -> Scene:
+    """Three racks, every partition with replicas on two of them."""
     racks = {
         topic: [[RACKS[rack] for rack in rng.choice(len(RACKS), 2, replace=False)] for _ in range(count)]
         for topic, count in TOPICS.items()
     }
     members = _members(MEMBERS, racks=[RACKS[number % len(RACKS)] for number in range(MEMBERS)])
-    about = "Three racks, every partition with replicas on two of them; log-normal loads, a first assignment."
-    return _one_round("racks", about, _lognormal(rng), members, racks)
+    return _one_round("racks", _lognormal(rng), members, racks)
 
 
 def _unknown(rng: np.random.Generator) -> Scene:
+    """A fifth of the loads is not known to the assignor."""
     load = _zipf_loads(rng)
     told = {topic: np.where(rng.random(len(row)) < 0.2, np.nan, row) for topic, row in load.items()}
-    about = "Zipf's law, but a fifth of the loads is not known to the assignor; a first assignment."
-    return Scene("unknown loads", about, TOPICS, [Round(_members(MEMBERS), load, told)])
+    return Scene("unknown loads", TOPICS, [Round(_members(MEMBERS), load, told)])
 
 
 def _join(rng: np.random.Generator) -> Scene:
+    """One member joins, then two at once."""
     load, members = _lognormal(rng), _members(MEMBERS + 3)
-    rounds = [_told_all(members[:count], load) for count in (MEMBERS, MEMBERS + 1, MEMBERS + 3)]
-    return Scene("join", "One member joins, then two at once; log-normal loads that stay.", TOPICS, rounds)
+    return Scene("join", TOPICS, [_told_all(members[:count], load) for count in (MEMBERS, MEMBERS + 1, MEMBERS + 3)])
 
 
 def _leave(rng: np.random.Generator) -> Scene:
+    """One member leaves, then two at once."""
     load, members = _lognormal(rng), _members(MEMBERS)
     order = rng.permutation(MEMBERS).tolist()
     rounds = [_told_all([members[number] for number in sorted(order[gone:])], load) for gone in (0, 1, 3)]
-    return Scene("leave", "One member leaves, then two at once; log-normal loads that stay.", TOPICS, rounds)
+    return Scene("leave", TOPICS, rounds)
 
 
 def _drift(rng: np.random.Generator) -> Scene:
-    """48 rounds, half an hour each."""
+    """A day of 48 rounds: every topic has a tide, every partition noise; a member joins, and another leaves."""
     base, phase = _zipf_loads(rng), rng.random(len(TOPICS))
     walk = {topic: np.zeros(count) for topic, count in TOPICS.items()}
     members = _members(MEMBERS + 1)
@@ -138,27 +126,10 @@ def _drift(rng: np.random.Generator) -> Scene:
             load[topic] = row * (1 + 0.6 * np.sin(2 * np.pi * (step / 48 + shift))) * np.exp(walk[topic])
         here = members[:MEMBERS] if step < 16 else members if step < 32 else members[1:]
         rounds.append(_told_all(here, load))
-    return Scene(
-        "drift",
-        "A day: every topic has its own tide, every partition its own noise (Zipf's law); a member joins after 8 hours,"
-        " another leaves after 16; a rebalance every half hour.",
-        TOPICS,
-        rounds,
-        round_name="half hour",
-    )
+    return Scene("drift", TOPICS, rounds)
 
 
-_MADE_UP: tuple[Callable[[np.random.Generator], Scene], ...] = (
-    _zipf,
-    _pareto,
-    _capacities,
-    _subscriptions,
-    _racks,
-    _unknown,
-    _join,
-    _leave,
-    _drift,
-)
+_MADE_UP = (_zipf, _pareto, _capacities, _subscriptions, _racks, _unknown, _join, _leave, _drift)
 
 _SIZE = sum(TOPICS.values())
 _EXPONENT = (
@@ -168,12 +139,11 @@ _EXPONENT = (
 
 def _one_round(
     name: str,
-    about: str,
     load: Loads,
     members: Sequence[Member] = (),
     racks: Mapping[str, Sequence[Sequence[str]]] | None = None,
 ) -> Scene:
-    return Scene(name, about, TOPICS, [_told_all(members or _members(MEMBERS), load)], racks)
+    return Scene(name, TOPICS, [_told_all(members or _members(MEMBERS), load)], racks)
 
 
 def _told_all(members: Sequence[Member], load: Loads) -> Round:
