@@ -32,7 +32,7 @@ ONE_BROKER ?=
 test-live: $(VENV)/.dev
 	LOADWISE_CALM_S=$(CALM_S) $(BIN)/python -m pytest -o faulthandler_timeout=$$((450 + $(CALM_S))) -m "$(SCENES)" $(if $(ONE_BROKER),--one-broker=$(ONE_BROKER)) -n 1 --dist loadgroup $(TESTS)
 
-# Days of a group in virtual time, under loadwise and other assignors: a table and benchmark-live.html (docs/live.md).
+# Days of a group in virtual time, under loadwise and other assignors: a table (docs/live.md).
 bench-live: $(VENV)/.all
 	$(BIN)/python -m benchmarks.live $(LIVE)
 

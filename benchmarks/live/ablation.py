@@ -16,7 +16,6 @@ from statistics import fmean, median
 from typing import Any
 
 from benchmarks.live.figures import Figures, figures
-from benchmarks.live.further_scenes import FURTHER
 from benchmarks.live.play import play
 from benchmarks.live.policies import AllKnowing, Live
 from benchmarks.live.scenes import SCENES
@@ -37,7 +36,7 @@ class Mechanism:
 
     name: str
     own: str
-    """The scene for which it was made: a function of `scenes` or `further_scenes`, or ``shapes``."""
+    """The scene for which it was made: a function of `scenes`, or ``shapes``."""
     without: Mapping[str, Any]
     """Numbers of `Tuning` by stage, with which it does nothing; or ``learns`` False: nobody listens to members."""
 
@@ -88,7 +87,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int)
     args = parser.parse_args()
     chosen = [each for each in MECHANISMS if args.mechanisms is None or each.name in args.mechanisms]
-    makes = {make: [each for each in chosen if each.own == make.__name__] for make in (*SCENES, *FURTHER)}
+    makes = {make: [each for each in chosen if each.own == make.__name__] for make in SCENES}
     work = [(make, seed, args.hours, of) for make, of in makes.items() if of for seed in range(args.seeds)]
     with ProcessPoolExecutor(args.processes) as pool:
         played: dict[str, dict[str, list[Figures]]] = {}

@@ -108,7 +108,7 @@ def scene(seed: int, hours: float) -> Scene:
         total = 2400 - 1800 * math.cos(2 * math.pi * at / DAY_S)
         total *= 2 if any(rush <= at < rush + 600 for rush in rushes) else 1
         pieces.append(Piece(start_s=at, rates={"t": shares * total}, capacity={}))
-    return Scene(name="scaled", about=scene.__doc__ or "", pieces=tuple(pieces), end_s=round(hours * 3600), noise=4.0)
+    return Scene(name="scaled", pieces=tuple(pieces), end_s=round(hours * 3600), noise=4.0)
 
 
 def lines(seed: int, hours: float) -> Iterator[str]:

@@ -1,16 +1,15 @@
-"""`make bench-live LIVE=--sweep`: loadwise under other settings, one changed at a time: a table, and a picture each."""
+"""`make bench-live LIVE=--sweep`: loadwise under other settings, one changed at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from html import escape
-from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from benchmarks.live.figures import Figures, figures
-from benchmarks.live.play import Outcome, play
+from benchmarks.live.play import play
 from benchmarks.live.policies import AllKnowing, Live
 from benchmarks.live.world import Scene
 from loadwise.assignor.live.settings import LiveSettings
@@ -24,10 +23,6 @@ VALUES: Mapping[str, Sequence[float]] = {
     "demand.drain_s": (5, 15, 30, 60, 120),
 }
 """What is tried of each setting of `LiveSettings`, and of `Tuning` by its stage; the others keep their defaults."""
-
-_PANELS = ("utilisation over the best", "overload that was avoidable, %", "rebalances for the load a day")
-_COLOURS = ("#2563c9", "#c2620a", "#17875a", "#8b3fb5", "#b3363e", "#5b6573", "#0e8a94", "#a08511")
-_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 260, 170, 40, 26, 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +38,6 @@ class Tried:
     recovered_s: float
     """The longest of all seeds."""
 
-    @property
-    def panels(self) -> tuple[float, float, float]:
-        """What the picture shows, in the order of its panels."""
-        return self.ratio, 100 * self.avoidable, self.for_load_a_day
-
 
 def sweep(
     makes: Sequence[Callable[[int], Scene]], seeds: Sequence[int], hours: float, processes: int | None = None
@@ -62,14 +52,26 @@ def _of_scene(work: tuple[Callable[[int], Scene], Sequence[int], int]) -> list[T
     make, seeds, end_s = work
     scenes = {seed: make(seed).shortened(end_s) for seed in seeds}
     best = {seed: play(scene, AllKnowing(), seed) for seed, scene in scenes.items()}
-    default = _mean(scenes, best, Live())
+
+    def played(live: Live) -> list[Figures]:
+        return [figures(scene, play(scene, live.anew(), seed), best[seed]) for seed, scene in scenes.items()]
+
+    default = played(Live())
     tried = []
     for setting, values in VALUES.items():
         for value in values:
-            name, ratio, avoidable, for_load, recovered = (
-                default if value == default_of(setting) else _mean(scenes, best, changed(setting, value))
+            each = default if value == default_of(setting) else played(changed(setting, value))
+            tried.append(
+                Tried(
+                    setting,
+                    value,
+                    scenes[seeds[0]].name,
+                    ratio=fmean(it.ratio for it in each),
+                    avoidable=fmean(it.avoidable for it in each),
+                    for_load_a_day=fmean(it.for_load for it in each) * 86_400 / end_s,
+                    recovered_s=max(it.recovered_s for it in each),
+                )
             )
-            tried.append(Tried(setting, value, name, ratio, avoidable, for_load * 86_400 / end_s, recovered))
     return tried
 
 
@@ -90,24 +92,6 @@ def changed(setting: str, value: float) -> Live:
     return Live(settings=replace(LiveSettings(), **change))
 
 
-def _mean(
-    scenes: Mapping[int, Scene], best: Mapping[int, Outcome], live: Live
-) -> tuple[str, float, float, float, float]:
-    each: list[Figures] = []
-    name = ""
-    for seed, scene in scenes.items():
-        name = scene.name
-        each.append(figures(scene, play(scene, live.anew(), seed), best[seed]))
-    count = len(each)
-    return (
-        name,
-        sum(it.ratio for it in each) / count,
-        sum(it.avoidable for it in each) / count,
-        sum(it.for_load for it in each) / count,
-        max(it.recovered_s for it in each),
-    )
-
-
 def table(tried: Sequence[Tried]) -> Iterator[str]:
     """One line for each value of each setting: the worst scene and the mean of all."""
     heads = f"{'mean util.':>10} {'worst util.':>22} {'worst overload':>22} {'a day':>7} {'back s':>7}"
@@ -123,56 +107,3 @@ def table(tried: Sequence[Tried]) -> Iterator[str]:
                 f" {overload.scene:>14} {sum(it.for_load_a_day for it in of_value):7.0f}"
                 f" {max(it.recovered_s for it in of_value):7.0f}{default}"
             )
-
-
-def pictures(tried: Sequence[Tried], folder: Path) -> list[Path]:
-    """Write a picture for each setting: a line for each scene, and the default marked."""
-    paths = []
-    for setting, values in VALUES.items():
-        path = folder / f"live-{setting.rpartition('.')[2].replace('_', '-')}.svg"
-        path.write_text(_picture(setting, values, [it for it in tried if it.setting == setting]))
-        paths.append(path)
-    return paths
-
-
-def _picture(setting: str, values: Sequence[float], tried: Sequence[Tried]) -> str:
-    scenes = list(dict.fromkeys(it.scene for it in tried))
-    legend = _TOP + _HEIGHT + 4
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {3 * (_WIDTH + 20)} {legend + 18}" font-size="11"'
-        f' font-family="system-ui, sans-serif" role="img" aria-label="{setting}">',
-        f'<rect width="{3 * (_WIDTH + 20)}" height="{legend + 18}" fill="#fff"/>',
-    ]
-    for panel, title in enumerate(_PANELS):
-        x0, width, height = panel * (_WIDTH + 20) + _LEFT, _WIDTH - _LEFT, _HEIGHT - _BOTTOM
-        low = 1.0 if panel == 0 else 0.0
-        top = max(*(it.panels[panel] for it in tried), low + (0.1 if panel < 2 else 1.0))
-        step = width / max(len(values) - 1, 1)
-        parts.append(f'<text x="{x0}" y="14" font-weight="600">{escape(title)}</text>')
-        for level in (low, (low + top) / 2, top):
-            y = _TOP + height * (1 - (level - low) / (top - low))
-            parts.append(f'<line x1="{x0}" y1="{y:.1f}" x2="{x0 + width}" y2="{y:.1f}" stroke="#dfe3e8"/>')
-            parts.append(f'<text x="{x0 - 5}" y="{y + 4:.1f}" text-anchor="end">{level:.3g}</text>')
-        for number, value in enumerate(values):
-            x, default = x0 + step * number, value == default_of(setting)
-            if default:
-                parts.append(
-                    f'<line x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{_TOP + height}" stroke="#8a94a3"'
-                    ' stroke-dasharray="3 3"/>'
-                )
-            weight = ' font-weight="600"' if default else ""
-            parts.append(f'<text x="{x:.1f}" y="{_TOP + height + 14}" text-anchor="middle"{weight}>{value:g}</text>')
-        for index, scene in enumerate(scenes):
-            points = " ".join(
-                f"{x0 + step * values.index(it.value):.1f},"
-                f"{_TOP + height * (1 - (it.panels[panel] - low) / (top - low)):.1f}"
-                for it in tried
-                if it.scene == scene
-            )
-            parts.append(f'<polyline points="{points}" fill="none" stroke="{_COLOURS[index % 8]}" stroke-width="1.6"/>')
-    for index, scene in enumerate(scenes):
-        x = _LEFT + 98 * index
-        parts.append(
-            f'<text x="{x}" y="{legend + 10}" fill="{_COLOURS[index % 8]}" font-weight="600">{escape(scene)}</text>'
-        )
-    return "".join([*parts, "</svg>\n"])

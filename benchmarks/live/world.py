@@ -55,7 +55,6 @@ class Scene:
     """A world with a name."""
 
     name: str
-    about: str
     pieces: tuple[Piece, ...]
     end_s: int
     readings: Readings = field(default_factory=Readings)

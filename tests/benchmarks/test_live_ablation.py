@@ -3,16 +3,15 @@
 import pytest
 
 from benchmarks.live.ablation import MECHANISMS, _of_scene, table
-from benchmarks.live.further_scenes import FURTHER, broker_away, stuck_records
 from benchmarks.live.play import play
 from benchmarks.live.policies import Live
-from benchmarks.live.scenes import SCENES, slow_members
+from benchmarks.live.scenes import SCENES, broker_away, slow_members, stuck_records
 from loadwise.assignor.live.tuning import Tuning
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda each: each.name)
 def test_each_mechanism_can_be_left_out_and_has_a_scene(mechanism):
-    assert mechanism.own in {make.__name__ for make in (*SCENES, *FURTHER)} | {"shapes"}
+    assert mechanism.own in {make.__name__ for make in SCENES} | {"shapes"}
     assert mechanism.tuning() != Tuning() or not mechanism.live().learns
 
 

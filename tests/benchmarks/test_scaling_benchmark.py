@@ -14,7 +14,7 @@ def played(*loads, scaler):
         Piece(start_s=120 * number, rates={"t": np.full(36, load / 36)}, capacity={})
         for number, load in enumerate(loads)
     )
-    group = ScaledGroup(Scene(name="", about="", pieces=pieces, end_s=120 * len(loads)), Live(), 1, scaler)
+    group = ScaledGroup(Scene(name="", pieces=pieces, end_s=120 * len(loads)), Live(), 1, scaler)
     group.run()
     return group
 

@@ -19,7 +19,7 @@ NINE = {f"m{number}": 900.0 for number in range(3)}
 
 
 def scene(*pieces, end_s=600, **more):
-    return Scene(name="test", about="", pieces=pieces, end_s=end_s, **more)
+    return Scene(name="test", pieces=pieces, end_s=end_s, **more)
 
 
 def drift(*, at_s=120):
