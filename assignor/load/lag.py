@@ -97,8 +97,8 @@ def ends_before(
 
     If a topic got its first record within that time, the result is extrapolated below 0, as if its partitions had
     always had their rate since that record. An end of 0 would make the rate too low and the backlog count too much. A
-    topic that is younger than `_YOUNGEST_S` is left out: until there are enough newer readings, a wrong rate would count
-    as one of a whole minute.
+    topic that is younger than `_YOUNGEST_S` is left out: until there are enough newer readings, a wrong rate would
+    count as one of a whole minute.
     """
     telling = {topic for (topic, _), first in found.items() if first.offset >= 0}
     telling -= {topic for (topic, _), first in found.items() if first.timestamp > now_ms + _YOUNGEST_S * 1000}

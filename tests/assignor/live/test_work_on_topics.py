@@ -201,7 +201,7 @@ def test_what_large_polls_take_is_known_although_what_a_poll_itself_takes_is_not
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_usual_topic_is_known_although_polls_are_of_one_size(seed):
-    """As a call for at most 100 records gives them: the records of the usual topic tell little that the poll does not."""
+    """A call for at most 100 records gives such polls: the usual topic's records tell little that the poll does not."""
     rng = np.random.default_rng(seed)
     times = BusyTime()
     for number in range(150):
