@@ -83,7 +83,8 @@ def test_a_group_goes_on_without_the_right_to_read_its_offsets_and_is_balanced_o
 
         for client in CLIENTS["mixed"]:
             group.join(client)
-        group.wait_until(lambda: group.settled(3) and group.lag <= 900, why="joining")
+        group.wait_until_at_rest(3, why="joining")
+        group.wait_until(lambda: group.lag <= 900, why="catching up")
         group.wait_until(lambda: any(member.leads for member in group.alive), why="a leader")
         generation, done = group.generation, sum(group.done.values())
         add(AclBinding(*denied))

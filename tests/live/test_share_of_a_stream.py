@@ -27,7 +27,10 @@ def test_a_stream_gets_its_share_beside_two_small_consumers(broker, topic_name, 
         began = time.monotonic()
         group.wait_until(lambda: len(stream.owned) >= 7 and group.settled(3), MINUTE_S, why="the share")
         share_s = time.monotonic() - began
-        group.wait_until(lambda: group.lag <= 900, 2 * MINUTE_S - share_s, why="a lag below 900")
+
+        def even():
+            return group.settled(3) and all(1 <= len(member.owned) <= 3 for member in small) and group.lag <= 900
+
+        group.wait_until(even, 2 * MINUTE_S - share_s, why="even shares and a lag below 900")
         even_s = time.monotonic() - began
         print(f"{share_s:.0f} s, even after {even_s:.0f} s; {group.load_rebalances()} asked for; {group}")
-        assert all(1 <= len(member.owned) <= 3 for member in small), str(group)

@@ -16,7 +16,8 @@ def restart_the_leader(broker, client, assignor):
     rates = [60.0] * 12
     with LiveGroup(broker, name, name, assignor=assignor, rates=rates, session_timeout_ms=30_000) as group:
         members = {f"static-{number}": group.join(client, instance=f"static-{number}") for number in range(3)}
-        group.wait_until(lambda: group.settled(3) and any(each.leads for each in group.alive), why="joining")
+        group.wait_until_at_rest(3, why="joining")
+        group.wait_until(lambda: any(each.leads for each in group.alive), why="a leader")
         instance, former = next((instance, each) for instance, each in members.items() if each.leads)
         generation, owned = former.generation, former.owned
         former.kill()

@@ -18,6 +18,8 @@ MEMBER = Path(__file__).with_name("live_member.py")
 COSTLY = "{}-costly"
 """The topic whose records cost ten times as much as those of another, as long as `Arrivals.costly` does not change."""
 _TICK_S = 0.05
+_REST_S = 3.0
+"""A cooperative rebalance has another round within a heartbeat or two, half a second each."""
 
 
 class Arrivals:
@@ -216,6 +218,24 @@ class LiveGroup:
         owned = sorted(partition for member in alive for partition in member.owned)
         one = len({member.generation for member in alive}) == 1
         return one and len(alive) == members and owned == list(range(len(self.arrivals.rates)))
+
+    def wait_until_at_rest(self, members, *, why):
+        """Wait until so many members own all partitions, and no other round follows; return since when.
+
+        Between two rounds of a cooperative rebalance all partitions may have owners, and a member that joined none.
+        """
+        since = generation = None
+
+        def at_rest():
+            nonlocal since, generation
+            if not self.settled(members):
+                generation = None
+            elif self.generation != generation:
+                since, generation = time.monotonic(), self.generation
+            return generation is not None and time.monotonic() - since >= _REST_S
+
+        self.wait_until(at_rest, why=why)
+        return since
 
     def wait_until(self, what, limit_s=WAIT_S, *, why="it"):
         """Wait for a condition."""

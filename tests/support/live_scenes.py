@@ -40,7 +40,7 @@ def drift(group: LiveGroup, clients: tuple[str, ...]) -> str:
     """
     for client in clients:
         group.join(client)
-    group.wait_until(lambda: group.settled(len(clients)), why="joining")
+    group.wait_until_at_rest(len(clients), why="joining")
     group.wait_until(lambda: group.lag <= 900, why="catching up")
     began = time.monotonic()
     hot = set(max((member.owned for member in group.members), key=len))
@@ -59,8 +59,7 @@ def slow(group: LiveGroup, clients: tuple[str, ...]) -> str:
     """
     for client, speed in zip(clients, (900.0, 900.0, 120.0), strict=True):
         last = group.join(client, speed=speed)
-    group.wait_until(lambda: group.settled(3), why="joining")
-    began = time.monotonic()
+    began = group.wait_until_at_rest(3, why="joining")
     group.wait_until(lambda: len(last.owned) <= 1 and group.settled(3), MINUTE_S, why="relief of the slow one")
     relieved = time.monotonic()
     group.wait_until(lambda: group.lag <= 900, MINUTE_S - (relieved - began), why="a lag below 900")
