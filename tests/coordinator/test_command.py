@@ -132,7 +132,7 @@ def test_a_setting_is_given_by_the_name_that_kafka_has_for_it() -> None:
         assert process.stdout is not None
         try:
             address = process.stdout.readline().split()[-1]
-            admin = AdminClient({"bootstrap.servers": address})
+            admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
             resource = ConfigResource(ConfigResource.Type.BROKER, "1")
             found = admin.describe_configs([resource])[resource].result(WAIT_S)
         finally:
@@ -179,7 +179,7 @@ def test_it_starts_with_the_file_that_kafka_is_shipped_with(tmp_path: Path) -> N
         assert process.stderr is not None
         try:
             address = process.stdout.readline().split()[-1]
-            admin = AdminClient({"bootstrap.servers": address})
+            admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
             topic = ConfigResource(ConfigResource.Type.TOPIC, "t")
             retention = admin.describe_configs([topic])[topic].result(WAIT_S)["retention.ms"].value
             broker = ConfigResource(ConfigResource.Type.BROKER, "1")

@@ -137,6 +137,7 @@ def test_a_producer_that_outlives_its_broker_takes_no_record_from_a_new_one(topi
             "bootstrap.servers": first.bootstrap_servers,
             "enable.idempotence": True,
             "reconnect.backoff.max.ms": 100,
+            "log_level": 0,
         }
         port = int(first.bootstrap_servers.rpartition(":")[2])
         survivor = Producer(config)

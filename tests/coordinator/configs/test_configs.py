@@ -61,9 +61,9 @@ def test_records_go_when_they_are_older_than_retention_ms(topic_name: str) -> No
     with Coordinator().in_thread() as running:
         broker = running.bootstrap_servers
         new = NewTopic(topic_name, 1, 1, config={"retention.ms": "60000"})
-        admin = AdminClient({"bootstrap.servers": broker})
+        admin = AdminClient({"bootstrap.servers": broker, "log_level": 0})
         admin.create_topics([new])[topic_name].result(WAIT_S)
-        producer = Producer({"bootstrap.servers": broker})
+        producer = Producer({"bootstrap.servers": broker, "log_level": 0})
         producer.produce(topic_name, b"x", partition=0)
         assert producer.flush(WAIT_S) == 0
         consumer = Consumer({"bootstrap.servers": broker, "group.id": topic_name})
@@ -85,10 +85,10 @@ def test_what_the_broker_is_started_with_holds_for_topics_and_for_itself(topic_n
     }
     with Coordinator(settings=configured(BrokerSettings(), given)).in_thread() as running:
         broker = running.bootstrap_servers
-        admin = AdminClient({"bootstrap.servers": broker})
+        admin = AdminClient({"bootstrap.servers": broker, "log_level": 0})
         admin.create_topics([NewTopic(topic_name, -1)])[topic_name].result(WAIT_S)
         assert len(admin.list_topics(topic_name, WAIT_S).topics[topic_name].partitions) == 3
-        producer = Producer({"bootstrap.servers": broker})
+        producer = Producer({"bootstrap.servers": broker, "log_level": 0})
         producer.produce(topic_name, b"x", partition=0)
         assert producer.flush(WAIT_S) == 0
         consumer = Consumer({"bootstrap.servers": broker, "group.id": topic_name})
@@ -150,7 +150,7 @@ def test_a_broker_may_be_started_with_other_bounds_for_the_configs_of_groups() -
     def outcome(coordinator: ThreadedCoordinator, value: str) -> str:
         entry = ConfigEntry("consumer.session.timeout.ms", value, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.GROUP, "g", incremental_configs=[entry])
-        admin = AdminClient({"bootstrap.servers": coordinator.bootstrap_servers})
+        admin = AdminClient({"bootstrap.servers": coordinator.bootstrap_servers, "log_level": 0})
         try:
             admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
         except KafkaException as refused:

@@ -163,13 +163,13 @@ def test_records_wait_until_a_partition_has_a_leader_again(copy: Callable[..., l
 
 
 def test_too_few_replicas_in_sync_refuse_who_waits_for_all_of_them(three: ThreadedCoordinator) -> None:
-    admin = AdminClient({"bootstrap.servers": three.bootstrap_servers})
+    admin = AdminClient({"bootstrap.servers": three.bootstrap_servers, "log_level": 0})
     topic = NewTopic("safe", 1, 3, config={"min.insync.replicas": "2"})
     admin.create_topics([topic])["safe"].result(WAIT_S)
     leader = described(three, "safe")[1][0][0]
 
     def produce(acks: str) -> confluent_kafka.KafkaError | None:
-        settings = {"bootstrap.servers": three.bootstrap_servers, "acks": acks, "retries": 0}
+        settings = {"bootstrap.servers": three.bootstrap_servers, "acks": acks, "retries": 0, "log_level": 0}
         producer = confluent_kafka.Producer(settings)
         answers: list[confluent_kafka.KafkaError | None] = []
         producer.produce("safe", b"x", on_delivery=lambda error, _: answers.append(error))

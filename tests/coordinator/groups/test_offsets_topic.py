@@ -90,7 +90,7 @@ def test_offsets_that_were_committed_before_and_while_it_is_read_are_in_it(ours:
 def test_it_is_internal_and_only_brokers_write_it(ours: ThreadedCoordinator) -> None:
     commit(ours.bootstrap_servers, "g", 1)
     assert len(partitions(ours.bootstrap_servers)) == 50
-    producer = confluent_kafka.Producer({"bootstrap.servers": ours.bootstrap_servers})
+    producer = confluent_kafka.Producer({"bootstrap.servers": ours.bootstrap_servers, "log_level": 0})
     errors: list[confluent_kafka.KafkaError] = []
     producer.produce(TOPIC, b"x", partition=0, on_delivery=lambda error, _: errors.append(error))
     producer.flush(WAIT_S)
@@ -117,9 +117,8 @@ def test_its_partitions_are_led_by_the_brokers_that_coordinate_their_groups() ->
         commit(coordinator.bootstrap_servers, "g", 1)
         for to in (2, 4, 1, 3):
             coordinator.move_coordinator("g", to)
-            client = AdminClient(
-                {"bootstrap.servers": coordinator.bootstrap_servers}
-            )  # one that remembers no coordinator
+            settings = {"bootstrap.servers": coordinator.bootstrap_servers, "log_level": 0}
+            client = AdminClient(settings)  # one that remembers no coordinator
             led = client.list_topics(TOPIC, timeout=WAIT_S).topics[TOPIC].partitions
             group = client.describe_consumer_groups(["g"])["g"].result(WAIT_S)
             partition = next(

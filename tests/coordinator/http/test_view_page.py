@@ -57,7 +57,7 @@ def viewed() -> Iterator[ThreadedCoordinator]:
 @pytest.fixture
 def member(viewed: ThreadedCoordinator) -> Iterator[confluent_kafka.Consumer]:
     """The only member of a group with a name that no page should take for HTML; it has committed offset 1 of 3."""
-    producer = confluent_kafka.Producer({"bootstrap.servers": viewed.bootstrap_servers})
+    producer = confluent_kafka.Producer({"bootstrap.servers": viewed.bootstrap_servers, "log_level": 0})
     for _ in range(3):
         producer.produce("t", b"x", partition=0)
     producer.flush(WAIT_S)

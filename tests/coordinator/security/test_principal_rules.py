@@ -92,6 +92,7 @@ def test_a_client_goes_by_the_name_that_a_rule_makes_of_its_certificate(
             "ssl.ca.location": str(certificates.authority),
             "ssl.key.location": str(own),
             "ssl.certificate.location": str(own),
+            "log_level": 0,
         }
         assert set(AdminClient(config).list_topics(timeout=WAIT_S).topics) == {"seen"}
         context = ssl.create_default_context(cafile=certificates.authority)

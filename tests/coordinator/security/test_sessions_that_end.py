@@ -144,7 +144,7 @@ def test_librdkafka_renews_its_sessions_and_loses_nothing() -> None:
         settings = {
             "bootstrap.servers": running.bootstrap_servers, "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "SCRAM-SHA-256", "sasl.username": "orders", "sasl.password": "a-secret",
-            "error_cb": errors.append,
+            "error_cb": errors.append, "log_level": 0,
         }  # fmt: skip
         producer = Producer(settings)
         deadline = time.monotonic() + WAIT_S

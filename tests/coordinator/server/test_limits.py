@@ -195,7 +195,7 @@ def test_no_more_records_are_kept_than_allowed_and_deleting_a_topic_makes_room()
 def test_a_client_is_told_that_there_are_too_many_partitions_or_that_a_batch_is_too_large() -> None:
     settings = BrokerSettings(max_partitions=3, max_batch_bytes=1000)
     with Coordinator({"t": 2}, settings=settings).in_thread() as coordinator:
-        config = {"bootstrap.servers": coordinator.bootstrap_servers}
+        config = {"bootstrap.servers": coordinator.bootstrap_servers, "log_level": 0}
         admin = confluent_kafka.admin.AdminClient(config)
         (made,) = admin.create_topics([confluent_kafka.admin.NewTopic("more", 2)]).values()
         with pytest.raises(confluent_kafka.KafkaException) as refused:

@@ -191,6 +191,7 @@ def test_a_transaction_that_takes_too_long_is_aborted(topic_name: str) -> None:
         broker = running.bootstrap_servers
         producer = Producer({
             "bootstrap.servers": broker, "transactional.id": topic_name, "transaction.timeout.ms": 60_000,
+            "log_level": 0,
         })  # fmt: skip
         producer.init_transactions(WAIT_S)
         producer.begin_transaction()

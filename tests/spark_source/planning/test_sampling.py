@@ -59,7 +59,8 @@ SMALL, LARGE, COUNT = 20, 4_000, 2_000
 def uneven():
     """A partition of small records beside one of large ones, which are as many."""
     with Coordinator({"t": 2}).in_thread() as running:
-        producer = Producer({"bootstrap.servers": running.bootstrap_servers, "batch.num.messages": 100})
+        settings = {"bootstrap.servers": running.bootstrap_servers, "batch.num.messages": 100, "log_level": 0}
+        producer = Producer(settings)
         for partition, size in enumerate((SMALL, LARGE)):
             for _ in range(COUNT):
                 producer.produce("t", bytes(size), partition=partition)

@@ -47,7 +47,7 @@ def by_aiokafka(bootstrap_servers: str) -> int:
 def by_confluent_kafka(bootstrap_servers: str) -> int:
     from confluent_kafka import Consumer, Producer
 
-    producer = Producer({"bootstrap.servers": bootstrap_servers})
+    producer = Producer({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     for _ in range(RECORDS):
         producer.produce("t", b"x")
     producer.flush(WAIT_S)
