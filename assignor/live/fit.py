@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from loadwise.assignor.model import Floats
+from loadwise.assignor.model import Bools, Floats
 
 POLL, OTHERS, FIRST = 0, 1, 2
 """The columns of the polls themselves, of topics without a column of their own, and of the first topic."""
@@ -75,29 +75,36 @@ def fitted(sums: Sums) -> Fit:
     """Fit the times of the columns; those that would be negative, or cannot be separated, are left out and take 0.
 
     A topic's time is negative by chance if most polls are of one size: what its records take seems to be the polls'.
-    So the polls go first, unless their own time is certain.
+    So the polls go first, unless their own time is certain. A topic that is left out takes less than the error of its
+    time. So the covariance is that with all topics: the error is large only if another topic comes in proportion to it.
     """
-    products, size = sums.products, len(sums.with_time)
-    times, covariance = np.zeros(size), np.zeros((size, size))
+    products, poll = sums.products, np.arange(len(sums.with_time)) == POLL
     scale = np.sqrt(np.diag(products))
-    places = np.flatnonzero(scale > NEGLIGIBLE * scale.max())
-    while len(places):
-        each = scale[places]
-        values, vectors = np.linalg.eigh(products[np.ix_(places, places)] / np.outer(each, each))
-        undone = (vectors / np.maximum(values, NEGLIGIBLE)) @ vectors.T
-        found = undone @ (sums.with_time[places] / each)
-        times[:] = 0
-        times[places] = found / each
+    there = scale > NEGLIGIBLE * scale.max()
+    counted, covariance = there, None
+    while True:
+        undone = _undone(products, counted)
+        covariance = undone if covariance is None else covariance
+        times = undone @ sums.with_time
         variance = _variance(sums, times)
-        certain = found[0] ** 2 > _CERTAIN**2 * undone[0, 0] * variance
-        if places[0] == POLL and (undone[0, 0] > _TOLD_APART or (found.min() < 0 and not certain)):
-            places = places[1:]
-        elif found.min() < 0:
-            places = np.delete(places, np.argmin(found))
+        certain = times[POLL] ** 2 > _CERTAIN**2 * undone[POLL, POLL] * variance
+        apart = undone[POLL, POLL] * products[POLL, POLL] <= _TOLD_APART
+        if counted[POLL] and not (apart and (certain or times.min() >= 0)):
+            counted, covariance = there & ~poll, None
+        elif times.min() < 0:
+            counted = counted & (times * scale > (times * scale).min())
         else:
-            covariance[np.ix_(places, places)] = undone / np.outer(each, each) * variance
-            return Fit(times, covariance)
-    return Fit(np.zeros(size), covariance)
+            return Fit(times, covariance * variance)
+
+
+def _undone(products: Floats, counted: Bools) -> Floats:
+    """Return the inverse of the products of these columns; 0 for all others."""
+    places = np.ix_(counted, counted)
+    each = np.sqrt(np.diag(products)[counted])
+    values, vectors = np.linalg.eigh(products[places] / np.outer(each, each))
+    undone = np.zeros(products.shape)
+    undone[places] = (vectors / np.maximum(values, NEGLIGIBLE)) @ vectors.T / np.outer(each, each)
+    return undone
 
 
 def _variance(sums: Sums, times: Floats) -> float:

@@ -79,7 +79,7 @@ class BusyTime:
             one = np.zeros(len(records))
             one[column], one[POLL] = 1.0, min(1 / tuning.large_poll, records[POLL] / records[1:].sum())
             each_s, error_s = fit.takes(one)
-            if fit.times[column] > 0 and error_s <= tuning.precise_for_topics * each_s:
+            if each_s > 0 and error_s <= tuning.precise_for_topics * each_s:
                 took[topic] = each_s
         return dict(sorted(took.items(), key=lambda each: -each[1] * records[columns[each[0]]]))
 

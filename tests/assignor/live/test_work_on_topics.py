@@ -210,3 +210,27 @@ def test_the_usual_topic_is_known_although_polls_are_of_one_size(seed):
         times.took({"usual": int(records - costly), "costly": int(costly)}, busy_s, number * SECOND_NS // 4)
     found = times.each_s
     assert found["costly"] / found["usual"] == pytest.approx(8.3, rel=0.3), "the usual topic has the time of the poll"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_topic_whose_records_cost_next_to_nothing_is_known(seed):
+    """Its time is negative in every other run: a record of a large poll takes a hundredth of the poll's own time."""
+    rng = np.random.default_rng(seed)
+    times = BusyTime()
+    for number in range(150):
+        cheap, costly = int(rng.poisson(80)), int(rng.poisson(17))
+        busy_s = 0.02 + 1e-6 * cheap + 0.005 * costly + rng.exponential(0.001)
+        times.took({"cheap": cheap, "costly": costly}, busy_s, number * SECOND_NS // 4)
+    assert times.each_s == pytest.approx({"cheap": 0.0002, "costly": 0.0052}, rel=0.15)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_two_topics_in_nearly_one_proportion_are_not_told_apart_by_a_third(seed):
+    """The time of one of them is negative by chance. The other does not take the time of both therefore."""
+    rng = np.random.default_rng(seed)
+    times = BusyTime()
+    for number in range(150):
+        a, c = int(rng.poisson(40)) + 1, int(rng.poisson(17))
+        busy_s = 0.001 * 3 * a + 0.005 * c + rng.exponential(0.01)
+        times.took({"a": a, "b": 2 * a + int(rng.integers(2)), "c": c}, busy_s, number * SECOND_NS // 4)
+    assert times.each_s.keys() <= {"c"}
