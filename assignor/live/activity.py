@@ -1,4 +1,8 @@
-"""Which members make progress, and which stand still: a rebalance of a classic group waits until each has polled."""
+"""Which members make progress, and which stand still: a rebalance of a classic group waits until each has polled.
+
+No member of an eager group reads meanwhile, so a member whose program hangs keeps its backlog until it polls again. A
+member that polls but has paused its partitions looks the same, until it joins at once in a rebalance of another cause.
+"""
 
 from __future__ import annotations
 

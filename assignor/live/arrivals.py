@@ -1,4 +1,7 @@
-"""Arrivals: the rate of each partition over the newest readings in which enough records arrived."""
+"""Arrivals: the rate of each partition over the newest readings in which enough records arrived.
+
+So a slow group averages noise over a minute, and a busy group detects a shift soon.
+"""
 
 from __future__ import annotations
 

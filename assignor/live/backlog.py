@@ -77,5 +77,8 @@ def waited(known: Backlog, reading: Reading, rate: Floats, slack_s: float) -> Ba
 
 
 def beyond_commits(lag: Floats, rate: Floats, slack_s: float | Floats) -> Floats:
-    """Return float64[P]: the lag beyond the arrivals of ``slack_s``, the time between two commits; 0 if unknown."""
+    """Return float64[P]: the lag beyond the arrivals of ``slack_s``, the time between two commits; 0 if unknown.
+
+    A member that keeps up has that much lag, because it does not commit each record at once.
+    """
     return np.nan_to_num(np.maximum(lag - np.nan_to_num(rate, nan=0.0) * slack_s, 0.0), nan=0.0)

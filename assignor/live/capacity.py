@@ -1,4 +1,7 @@
-"""Capacity: the estimate of each member, or the median if it may be as fast, so that identical machines stay equal."""
+"""Capacity: the estimate of each member, or the median if it may be as fast, so that identical machines stay equal.
+
+An unconfirmed estimate below the median returns to it with time, so that a machine that was slow once is tried again.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,10 @@ class Capacities:
     proven: Bools
     """bool[M]: members whose own capacity was measured, not derived from other members."""
     reliable: Bools
-    """bool[M]: capacities that may leave a member without a partition: it was seen to process, and lately if slow."""
+    """bool[M]: capacities that may leave a member without a partition: it was seen to process, and lately if slow.
+
+    A member that has stopped, or was slow long ago, gets a partition, which shows its present capacity.
+    """
 
     @property
     def total_per_s(self) -> float | None:
@@ -87,7 +93,8 @@ def capacities(
 def _median(per_s: Floats, least: Floats, most: Floats, *, within: float) -> tuple[float, float]:
     """Return the capacity near the median that most members may have, and the largest one that as many may have.
 
-    ``least`` and ``most``, float64[n], bound each estimate; they are at least a factor of ``within`` apart from it.
+    ``least`` and ``most``, float64[n], bound each estimate. They are widened to at least a factor of ``within``:
+    a member's own measurement has no bounds.
     """
     middle = float(np.median(per_s))
     least, most = np.minimum(least, per_s / within), np.maximum(most, per_s * within)

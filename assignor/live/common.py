@@ -1,4 +1,7 @@
-"""Detect that members fall behind because of something that they share, such as a database: no rebalance helps then."""
+"""Detect that members fall behind because of something that they share, such as a database: no rebalance helps then.
+
+Members do not all show it at the same moment, neither when it becomes slow nor when it is fast again.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ class Common:
         self._most, self._since_ms = False, -math.inf
 
     def refusal(self, now_ms: int, judged: Judgement, *, grows: Bools, lagging: Bools) -> Refusal | None:
-        """Return why no rebalance may be requested after each reading; bool[M]: whose backlog grew, and who has one."""
+        """Return why no rebalance may be requested; None if one may. Call it after each reading.
+
+        bool[M]: members whose backlog ``grows``, and members with one.
+        """
         both = (grows & (judged.before > 1), grows)  # a single interval may be a pause
         most, may_be_most = (bool(2 * np.count_nonzero(each) > len(each)) for each in both)
         if most != self._most:

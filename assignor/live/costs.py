@@ -1,4 +1,8 @@
-"""The cost of a topic's records: the median of the members' times, each relative to its time for the busiest topic."""
+"""The cost of a topic's records: the median of the members' times, each relative to its time for the busiest topic.
+
+A fast member needs less time for the records of all topics, so only its own times are compared. A small difference is
+ignored, so that topics with equal costs get equal values.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,10 @@ class TopicCosts:
         self._told[member] = usable, now_ms
 
     def speed_of(self, member: str) -> tuple[float, int]:
-        """Return how many records of cost 1 a member processes in a busy second, 0 if unknown, and when it said so."""
+        """Return how many records of cost 1 a member processes in a busy second, 0 if unknown, and when it said so.
+
+        The plain record rate that it reports is less exact, because it depends on the mix of topics.
+        """
         told, at_ms = self._told.get(member, ({}, 0))
         shares = {topic: self._rates.get(topic, 0.0) for topic in told if topic in self.of_topic}
         if not any(shares.values()):

@@ -1,4 +1,8 @@
-"""Evidence of members' capacities, in records/s: their own measurements, and the progress of their commits."""
+"""Evidence of members' capacities, in records/s: their own measurements, and the progress of their commits.
+
+A member with a backlog in all readings for a while shows its capacity: the records that it commits in that time. They
+come in steps, so the rate has bounds, narrower over a longer time. Without a backlog the rate is a lower bound.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +107,7 @@ class CapacityEstimates:
 
     def _corrected(self, member: str, per_s: float) -> float:
         """Return a reported capacity, corrected by the error of the member's report when it fell behind."""
-        if member not in self._off:  # most members run the same program
+        if member not in self._off:  # others' errors count if they make it faster: most members run the same program
             return per_s * max(median([*(seen / said for said, seen in self._off.values())] or [1.0]), 1.0)
         said, seen = self._off[member]
         if not said / _SAME <= per_s <= said * _SAME:
@@ -123,7 +127,7 @@ class CapacityEstimates:
         return {member: each.per_s if each is not None and each.proven else 0.0 for member, each in known}
 
     def update(self, processed: Floats, lagging: Bools, now_ms: int, *, since_ms: int | None = None) -> None:
-        """Take in the records that members have processed since `watch`, and who has a backlog since ``since_ms``."""
+        """Take in the records that members have processed since `watch`; those ``lagging`` do so since ``since_ms``."""
         if self._seen and now_ms <= self._seen[-1][0]:
             return
         self._seen.append((now_ms, processed))

@@ -1,4 +1,7 @@
-"""Least squares over polls: the time of a poll itself, and of a record of each topic."""
+"""Least squares over polls: the time of a poll itself, and of a record of each topic.
+
+The variance of a poll's time is assumed to grow with its records.
+"""
 
 from __future__ import annotations
 

@@ -58,7 +58,10 @@ class Judgement:
 def judge(
     group: GroupSnapshot, load: Floats, capacities: Capacities, algorithm: Assignor, settings: LiveSettings
 ) -> Judgement:
-    """Judge a group by its demand, float64[P], NaN if unknown; the assignor is called only if it may gain enough."""
+    """Judge a group by its demand, float64[P], NaN if unknown.
+
+    The assignor costs the leader CPU time, so it is called only if it may gain enough.
+    """
     weight = guess(load, group.topic_of) if group.size and not np.isnan(load).all() else np.zeros(group.size)
     known = group.capacity_known | capacities.reliable
     loaded = replace(group, load=weight, capacity=capacities.per_s, capacity_known=known, load_unit=RECORDS_PER_S)
@@ -110,7 +113,10 @@ def too_slow(group: GroupSnapshot) -> Ints:
 def overfull(
     group: GroupSnapshot, rate: Floats, waiting: Floats, capacities: Capacities
 ) -> tuple[TopicPartition, float] | None:
-    """Return the partition with a backlog and more arrivals than any member can process, and the ratio of the two."""
+    """Return the partition with a backlog and more arrivals than any member can process, and the ratio of the two.
+
+    Without a backlog it may be that the capacities are estimated too low.
+    """
     fastest = float(capacities.per_s.max(initial=0.0)) if capacities.known else 0.0
     behind = np.where(waiting > 0, np.nan_to_num(rate, nan=0.0), 0.0)
     if not fastest or float(behind.max(initial=0.0)) <= fastest:

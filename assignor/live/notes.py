@@ -42,7 +42,8 @@ def said(topics: Sequence[str], notes: MemberNotes | CommitNote, written_ms: int
 
 def stated(member: Member, notes: MemberNotes | None) -> float:
     """Return the capacity that the member's user set, or 0."""
-    given = member.capacity != 1.0 if notes is None else notes.capacity_given  # an older version sends no notes
+    # A member of an older version sends no notes: its default is 1, so its user set any other value.
+    given = member.capacity != 1.0 if notes is None else notes.capacity_given
     return member.capacity if given else 0.0
 
 

@@ -42,7 +42,10 @@ class Restraint:
         self._due, self._exhausted_told = 0.0, False
 
     def refusal(self, now_ms: int, *, worst: float, best: float, moved_share: float) -> Refusal | None:
-        """Return why no rebalance should be requested; None if one should. Call it after every reading."""
+        """Return why no rebalance should be requested; None if one should.
+
+        Call it after every reading, because it adds up the cost of the imbalance.
+        """
         settings, tuning = self._settings, self._tuning
         gain = gained(worst, best, settings.healthy)
         elapsed_s = min((now_ms - self._read_ms) / 1000, tuning.longest_step_s)
@@ -89,5 +92,8 @@ class Refusal(NamedTuple):
 
 
 def gained(worst: float, best: float, healthy: float) -> float:
-    """Return by how much the highest utilisation falls above the healthy level, as a part of ``best`` above 1."""
+    """Return by how much the highest utilisation falls above the healthy level.
+
+    It is relative to ``best`` above 1, because the utilisation of a group that is too small varies by more.
+    """
     return (max(worst, healthy) - max(best, healthy)) / max(best, 1.0)

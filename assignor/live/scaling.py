@@ -17,7 +17,8 @@ _ROUNDING = 1e-9
 def members_that_do(load: Floats, per_s: Floats, healthy: float) -> int:
     """Return the fewest members at or below the utilisation ``healthy``: the present ones, and more like the median.
 
-    ``load`` is float64[P], the demand without NaN; ``per_s`` is float64[M]. From 1 to the partitions with a demand.
+    ``load`` is float64[P], the demand without NaN; ``per_s`` is float64[M]. Partitions are packed, the largest first,
+    because members cannot share one; with more members than partitions with a demand, some would be idle.
     """
     busy = load[load > 0]
     if not len(busy) or not len(per_s):

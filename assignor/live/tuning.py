@@ -24,7 +24,7 @@ class ActivityTuning:
     backlog_s: float = 1.0  # A member lags if its backlog is more than the arrivals of this many seconds...
     never_a_backlog: float = 10.0  # ... and more than this many records, however slowly they arrive.
     still_s: float = 5.0  # A partition or member with a backlog stands still if it makes no progress for this time...
-    still_commits: float = 2.0  # ... and for the time of this many commits. Members join within ``still_s``.
+    still_commits: float = 2.0  # ... and for the time of this many commits. To join within ``still_s`` is to poll.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class CapacityTuning:
     longest_ms: int = 30_000  # A member's rate is its mean over the last half minute...
     longest_commits: int = 4  # ... or over the time of this many commits, if they are rare.
     recent_ms: int = 60_000  # A report or observation older than this is not compared with newer ones.
-    held_ms: int = 15_000  # Reports of members that fell behind count again if nobody fell behind for this time.
+    held_ms: int = 15_000  # Reports of members that fell behind count again if no member fell behind for this time.
     measured_within: float = 0.16  # The error of a member's own measurement in octaves: two standard errors, an eighth.
     twins: float = 0.3  # Members within this many octaves of the median get it: identical machines get equal values.
     furthest: float = 8.0  # Estimates stay within an eighth of the median and eight times the median.
@@ -83,7 +83,7 @@ class RestraintTuning:
 
     patience_s: float = 2.0  # Seconds of one member's work that an imbalance must cost first: most bursts end earlier.
     longest_step_s: float = 15.0  # A longer pause between readings counts as this: the imbalance in it is unknown.
-    stopped_share: float = 0.2  # The least part of its time that a cooperative rebalance costs a member.
+    stopped_share: float = 0.2  # The least part of a cooperative rebalance that costs work: all members join again.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class CommonTuning:
 class ScalingTuning:
     """When a group should have fewer members; see `loadwise.assignor.live.scaling`."""
 
-    down_after_s: float = 300.0  # Fewer members must suffice for this time: each change costs a rebalance...
+    down_after_s: float = 300.0  # Fewer must suffice for this time, as in Kubernetes: each change costs a rebalance...
     spare: float = 0.9  # ... at this part of the healthy utilisation, or the next small rise brings the member back.
     longest_gap_s: float = 60.0  # Earlier readings are dropped after a longer gap.
 

@@ -1,4 +1,8 @@
-"""How long a member works on its records between two polls: in all, and on a record of each topic in large polls."""
+"""How long a member works on its records between two polls: in all, and on a record of each topic in large polls.
+
+The reported times are those in large polls, because a busy member gets such polls. A program that hands records to
+other threads or tasks polls again at once: too little time adds up, and nothing is reported.
+"""
 
 from __future__ import annotations
 
