@@ -38,7 +38,6 @@ def outcome(assignor: str = "range", rate_per_s: float = 100.0) -> Outcome:
         last_owners=(0, 2, 1, 1),
         left=(250, 250, 0, 0),
         joined_s=4.0,
-        settled_s=4.5,
         drained_s=7.0,
         rebalances=1,
         samples=tuple(course),

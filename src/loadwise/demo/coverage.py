@@ -1,4 +1,4 @@
-"""Which offsets of a partition have been processed: a set of disjoint intervals, for the at-least-once check."""
+"""How many offsets of a partition have been processed: a set of disjoint intervals, for the at-least-once check."""
 
 from __future__ import annotations
 
@@ -30,11 +30,6 @@ class Coverage:
         self._stops[first:last] = [stop]
 
     @property
-    def intervals(self) -> list[tuple[int, int]]:
-        """The union, as disjoint half-open intervals in ascending order, none touching the next."""
-        return list(zip(self._starts, self._stops, strict=True))
-
-    @property
     def distinct(self) -> int:
         """Offsets processed at least once."""
         return sum(self._stops) - sum(self._starts)
@@ -43,22 +38,3 @@ class Coverage:
     def repeated(self) -> int:
         """How often an offset was processed again."""
         return self.total - self.distinct
-
-    @property
-    def position(self) -> int:
-        """The first offset not yet processed: where a reader that goes on has to start."""
-        return self._stops[0] if self._starts and self._starts[0] == 0 else 0
-
-    def missing(self, end: int) -> list[tuple[int, int]]:
-        """The gaps below ``end``, as half-open intervals in ascending order."""
-        gaps: list[tuple[int, int]] = []
-        reached = 0
-        for start, stop in self.intervals:
-            if start >= end:
-                break
-            if start > reached:
-                gaps.append((reached, start))
-            reached = stop
-        if reached < end:
-            gaps.append((reached, end))
-        return gaps

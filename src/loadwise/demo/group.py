@@ -83,8 +83,6 @@ class Outcome:
     """Records of each partition that were still to be processed at that moment."""
     joined_s: float
     """When the late member got the order to join, in seconds since processing began."""
-    settled_s: float
-    """When it had its partitions and all others theirs."""
     drained_s: float
     """When the last record was processed."""
     rebalances: int
@@ -166,7 +164,7 @@ class _Run:
         await self._order([plan.late], Order.JOIN)
         await self._order([plan.late], Order.GO)
         await self._until(lambda: ledger.settled(everybody), _SETTLE_S)
-        settled_s, last_owners, left = self._now_s, ledger.owners, ledger.left
+        last_owners, left = ledger.owners, ledger.left
 
         await self._until(lambda: ledger.done == records, patience_s)
         drained_s = self._now_s
@@ -180,7 +178,6 @@ class _Run:
             last_owners=last_owners,
             left=left,
             joined_s=joined_s,
-            settled_s=settled_s,
             drained_s=drained_s,
             rebalances=ledger.generation - generation,
             samples=tuple(self._samples),

@@ -67,11 +67,6 @@ class Ledger:
         return tuple(self._owner)
 
     @property
-    def positions(self) -> tuple[int, ...]:
-        """The first unprocessed offset of each partition."""
-        return tuple(coverage.position for coverage in self._coverage)
-
-    @property
     def backlog(self) -> tuple[int, ...]:
         """Records that each member still has to process, in the partitions that it owns now."""
         return sums(self._owner, self.left, len(self.records))
@@ -90,12 +85,6 @@ class Ledger:
     def repeated(self) -> int:
         """How often a record was processed again."""
         return sum(coverage.repeated for coverage in self._coverage)
-
-    @property
-    def missing(self) -> dict[int, list[tuple[int, int]]]:
-        """The unprocessed offsets, as half-open intervals by partition; empty when the topic is drained."""
-        gaps = {number: coverage.missing(self.ends[number]) for number, coverage in enumerate(self._coverage)}
-        return {number: gap for number, gap in gaps.items() if gap}
 
 
 def sums(owners: Sequence[int | None], loads: Sequence[int], members: int) -> tuple[int, ...]:
