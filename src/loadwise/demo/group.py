@@ -7,11 +7,12 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from loadwise.assignor.strategy import strategy
 from loadwise.demo.cluster import Cluster
-from loadwise.demo.errors import DemoError, StuckError
+from loadwise.demo.errors import StuckError
 from loadwise.demo.ledger import Ledger
 from loadwise.demo.messages import Assigned, Generation, Order, Processed, Ready, decode
-from loadwise.demo.process import Child, children
+from loadwise.demo.process import Child, children, listening
 
 TICK_S = 0.1
 _READY_S = 120.0
@@ -97,28 +98,13 @@ async def run_group(cluster: Cluster, plan: Plan, ends: Sequence[int], show: Cal
     Raises `ChildDiedError` when a member dies, `StuckError` when records are left and no member processes them, and
     `CheckFailedError` when processed records are not committed.
     """
-    group = f"{cluster.topic}-{plan.assignor}-{uuid.uuid4().hex[:6]}"
-    cluster.groups.append(group)
-    commands = {
-        f"{plan.assignor}: member {number + 1} ({client})": _command(cluster, plan, group, number)
-        for number, client in enumerate(plan.clients)
-    }
+    group, commands = new_group(cluster, plan.assignor, plan.clients, plan.rate_per_s)
     ledger = Ledger(ends, len(plan.clients))
     ready = [asyncio.Event() for _ in plan.clients]
     async with children(commands) as members:
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                listeners = [
-                    tasks.create_task(_listen(member, number, ledger, ready[number]))
-                    for number, member in enumerate(members)
-                ]
-                run = _Run(cluster=cluster, plan=plan, group=group, ledger=ledger, members=members, show=show)
-                outcome = await run.drain(ready)
-                for listener in listeners:
-                    listener.cancel()
-        except ExceptionGroup as errors:
-            # The first to fail tells why; the others only saw it happen.
-            raise next((error for error in errors.exceptions if isinstance(error, DemoError)), errors) from None
+        async with listening(_listen(each, number, ledger, ready[number]) for number, each in enumerate(members)):
+            run = _Run(cluster=cluster, plan=plan, group=group, ledger=ledger, members=members, show=show)
+            outcome = await run.drain(ready)
         await asyncio.gather(*(member.order(Order.STOP) for member in members))
         await asyncio.gather(*(member.finished() for member in members))
     return outcome
@@ -250,15 +236,33 @@ async def _in_time(seconds: float, waiting: Awaitable[object], what: str) -> Non
         raise StuckError(f"{what} within {seconds:.0f} s") from None
 
 
-def _command(cluster: Cluster, plan: Plan, group: str, number: int) -> list[str]:
-    client = plan.clients[number]
-    return [
-        "loadwise.demo.member",
-        f"--client={client}",
-        f"--client-id={number + 1}-{client}",
-        f"--bootstrap-servers={cluster.bootstrap_servers}",
-        f"--topic={cluster.topic}",
-        f"--group={group}",
-        f"--assignor={plan.assignor}",
-        f"--rate={plan.rate_per_s}",
-    ]
+def clients_of(assignor: str, members: int) -> tuple[str, ...]:
+    """The clients of a group that an assignor is shown with: both mixed, unless the assignor is cooperative.
+
+    Raises `UnknownAssignorError` for a name that there is not.
+    """
+    if strategy(assignor).cooperative:  # aiokafka is eager only
+        return (KAFKA_PYTHON,) * members
+    return tuple((KAFKA_PYTHON, AIOKAFKA)[number % 2] for number in range(members))
+
+
+def new_group(
+    cluster: Cluster, assignor: str, clients: Sequence[str], rate_per_s: float, *more: str
+) -> tuple[str, dict[str, list[str]]]:
+    """The id of a new group on a cluster, and the command of each member, by the name of its process."""
+    group = f"{cluster.topic}-{assignor}-{uuid.uuid4().hex[:6]}"
+    cluster.groups.append(group)
+    return group, {
+        f"{assignor}: member {number} ({client})": [
+            "loadwise.demo.member",
+            f"--client={client}",
+            f"--client-id={number}-{client}",
+            f"--bootstrap-servers={cluster.bootstrap_servers}",
+            f"--topic={cluster.topic}",
+            f"--group={group}",
+            f"--assignor={assignor}",
+            f"--rate={rate_per_s}",
+            *more,
+        ]
+        for number, client in enumerate(clients, 1)
+    }

@@ -8,9 +8,10 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+from typing import Any
 
-from loadwise.demo.errors import ChildDiedError
+from loadwise.demo.errors import ChildDiedError, DemoError
 
 _QUOTED_LINES = 15
 
@@ -119,6 +120,20 @@ async def children(commands: Mapping[str, Sequence[str]]) -> AsyncIterator[list[
         yield running
     finally:
         await asyncio.gather(*(child.close() for child in running))
+
+
+@contextlib.asynccontextmanager
+async def listening(reports: Iterable[Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+    """Take in the reports of children for as long as the context lasts. Raises the first `DemoError` of one."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            listeners = [tasks.create_task(each) for each in reports]
+            yield
+            for listener in listeners:
+                listener.cancel()
+    except ExceptionGroup as errors:
+        # The first to fail tells why; the others only saw it happen.
+        raise next((error for error in errors.exceptions if isinstance(error, DemoError)), errors) from None
 
 
 @contextlib.asynccontextmanager

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import loadwise
-from loadwise.assignor.strategy import strategy
 from loadwise.demo import spark_step, third_act
 from loadwise.demo.arrivals import PARTITIONS as STREAM_PARTITIONS
 from loadwise.demo.capacity import explain, verdict
@@ -19,7 +18,7 @@ from loadwise.demo.cluster import Cluster, existing_kafka, own_coordinator
 from loadwise.demo.errors import CheckFailedError
 from loadwise.demo.figures import Figures, figures, in_short, lower_rate, slow_machine
 from loadwise.demo.flights import flights
-from loadwise.demo.group import AIOKAFKA, KAFKA_PYTHON, TICK_S, Outcome, Plan, Sample, run_group
+from loadwise.demo.group import TICK_S, Outcome, Plan, Sample, clients_of, run_group
 from loadwise.demo.page import Report, render
 from loadwise.demo.publish import publish
 from loadwise.demo.screen import Screen
@@ -122,16 +121,6 @@ def announcement(settings: Settings) -> str:
     )
 
 
-def plan_for(name: str, rate_per_s: float) -> Plan:
-    """The group that an assignor is shown with: both clients mixed, unless the assignor is cooperative.
-
-    Raises `UnknownAssignorError` for a name that there is not.
-    """
-    mixed = (KAFKA_PYTHON, AIOKAFKA, KAFKA_PYTHON, AIOKAFKA)
-    clients = (KAFKA_PYTHON,) * (MEMBERS + 1) if strategy(name).cooperative else mixed  # aiokafka is eager only
-    return Plan(assignor=name, clients=clients, rate_per_s=rate_per_s)
-
-
 async def _publish(cluster: Cluster, settings: Settings, screen: Screen) -> tuple[int, ...]:
     began_s = time.monotonic()
     with screen.display():
@@ -165,7 +154,8 @@ async def _drain_with_each(
         )
         outcomes, lower = [], None
         for name in settings.assignors:
-            outcome = await _drain(cluster, plan_for(name, rate_per_s), ends, screen)
+            plan = Plan(assignor=name, clients=clients_of(name, MEMBERS + 1), rate_per_s=rate_per_s)
+            outcome = await _drain(cluster, plan, ends, screen)
             outcomes.append(outcome)
             lower = lower_rate(rate_per_s, figures(outcome).pace, outcome.joined_s)
             if lower is not None:

@@ -48,10 +48,7 @@ class Screen:
 
     def publishing(self, done: int, total: int) -> None:
         """Show how far the publishing is."""
-        if self._live is not None:
-            row = Table.grid(padding=(0, 1))
-            row.add_row("publishing", ProgressBar(total=total, completed=done, width=40), f"{done:,} of {total:,}")
-            self._live.update(row)
+        self._advance("publishing", done, total, f"{done:,} of {total:,}")
 
     def draining(self, plan: Plan, records: int, sample: Sample, before: Sample | None) -> None:
         """Show what each member has done and has left; ``before`` is a sample of about a second ago, for the pace."""
@@ -60,9 +57,12 @@ class Screen:
 
     def streaming(self, at_s: float, end_s: float) -> None:
         """Show how far the second act is."""
+        self._advance("streaming", at_s, end_s, f"{at_s:.0f} of {end_s:.0f} s")
+
+    def _advance(self, what: str, done: float, total: float, text: str) -> None:
         if self._live is not None:
             row = Table.grid(padding=(0, 1))
-            row.add_row("streaming", ProgressBar(total=end_s, completed=at_s, width=40), f"{at_s:.0f} of {end_s:.0f} s")
+            row.add_row(what, ProgressBar(total=total, completed=done, width=40), text)
             self._live.update(row)
 
     def courses(self, courses: Sequence[Course]) -> None:

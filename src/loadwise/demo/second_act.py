@@ -7,19 +7,17 @@ is the lag of the worst member: how late the slowest part of the group is.
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from loadwise.assignor.strategy import strategy
 from loadwise.demo.arrivals import PARTITIONS, Arrivals
 from loadwise.demo.cluster import Cluster
-from loadwise.demo.errors import DemoError, StuckError
-from loadwise.demo.group import AIOKAFKA, KAFKA_PYTHON
+from loadwise.demo.errors import StuckError
+from loadwise.demo.group import clients_of, new_group
 from loadwise.demo.live_group import LiveGroup, Moment
 from loadwise.demo.messages import Order
-from loadwise.demo.process import children
+from loadwise.demo.process import children, listening
 from loadwise.demo.publish import LiveProducer
 
 MEMBERS = 3
@@ -145,38 +143,17 @@ def in_short(courses: Sequence[Course]) -> str:
 
 @asynccontextmanager
 async def _groups(cluster: Cluster, script: Script) -> AsyncIterator[list[LiveGroup]]:
-    commands = {}
+    commands: dict[str, list[str]] = {}
     for name in script.assignors:
-        group_id = f"{cluster.topic}-{name}-{uuid.uuid4().hex[:6]}"
-        cluster.groups.append(group_id)
-        mixed = (KAFKA_PYTHON, AIOKAFKA, KAFKA_PYTHON)
-        clients = (KAFKA_PYTHON,) * MEMBERS if strategy(name).cooperative else mixed
-        for number, client in enumerate(clients):
-            commands[f"{name}: member {number + 1} ({client})"] = [
-                "loadwise.demo.member",
-                f"--client={client}",
-                f"--client-id={number + 1}-{client}",
-                f"--bootstrap-servers={cluster.bootstrap_servers}",
-                f"--topic={cluster.topic}",
-                f"--group={group_id}",
-                f"--assignor={name}",
-                f"--rate={script.rate_per_s}",
-                "--live",
-            ]
+        _, of_group = new_group(cluster, name, clients_of(name, MEMBERS), script.rate_per_s, "--live")
+        commands |= of_group
     async with children(commands) as members:
         groups = [
             LiveGroup(assignor=name, members=members[index * MEMBERS : (index + 1) * MEMBERS], partitions=PARTITIONS)
             for index, name in enumerate(script.assignors)
         ]
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                listeners = [tasks.create_task(group.listen(number)) for group in groups for number in range(MEMBERS)]
-                yield groups
-                for listener in listeners:
-                    listener.cancel()
-        except ExceptionGroup as errors:
-            # The first to fail tells why; the others only saw it happen.
-            raise next((error for error in errors.exceptions if isinstance(error, DemoError)), errors) from None
+        async with listening(group.listen(number) for group in groups for number in range(MEMBERS)):
+            yield groups
 
 
 async def _all_joined(groups: Sequence[LiveGroup], clock: Callable[[], float]) -> None:
