@@ -6,9 +6,10 @@ to restore the state. `NOTHING` stores nothing, for a cluster in memory.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
 T = TypeVar("T")
@@ -89,8 +90,8 @@ class Snapshot:
         return [value for _, value in self.values if isinstance(value, kind)]
 
 
-class Keeper(Protocol):
-    """Stores state; it decides itself when the state is safe."""
+class Keeper:
+    """Stores state, and decides itself when the state is safe. This one stores nothing."""
 
     def replace(self, state: Snapshot) -> None:
         """Store this state instead of the previous one."""
@@ -111,42 +112,26 @@ class Keeper(Protocol):
         """Delete a log."""
 
 
-class DataDirectory(Keeper, Protocol):
+NOTHING: Final = Keeper()
+"""Stores nothing."""
+
+
+class DataDirectory(Keeper, ABC):
     """Stores state in files; `loadwise.coordinator.storage.directory.Directory` implements it."""
 
     @property
+    @abstractmethod
     def has_changes(self) -> bool:
         """Return whether there are changes since the last commit."""
 
+    @abstractmethod
     def read(self) -> Snapshot:
         """Return the stored state."""
 
+    @abstractmethod
     def commit(self) -> None:
         """Store the changes. Raises `DataDirError`."""
 
+    @abstractmethod
     def close(self) -> None:
         """Close the files."""
-
-
-class _Nothing:
-    def replace(self, state: Snapshot) -> None:
-        pass
-
-    def put(self, place: Place, value: object) -> None:
-        pass
-
-    def drop(self, place: Place) -> None:
-        pass
-
-    def append(self, log: LogName, batch: KeptBatch) -> None:
-        pass
-
-    def drop_before(self, log: LogName, offset: int) -> None:
-        pass
-
-    def drop_log(self, log: LogName) -> None:
-        pass
-
-
-NOTHING: Final[Keeper] = _Nothing()
-"""Stores nothing."""

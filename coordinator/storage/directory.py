@@ -16,7 +16,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from loadwise.coordinator.errors import DataDirError, LostWritesError
-from loadwise.coordinator.keeper import KeptBatch, LogContents, LogName, Place, Snapshot
+from loadwise.coordinator.keeper import DataDirectory, KeptBatch, LogContents, LogName, Place, Snapshot
 from loadwise.coordinator.storage import lost_writes
 from loadwise.coordinator.storage.acknowledged import Acknowledged, AcknowledgedFile
 from loadwise.coordinator.storage.files import ACKNOWLEDGED_NAME, APPLICATION_ID, FILE_NAME, log_of, size_of
@@ -49,7 +49,7 @@ _DROP_BEFORE = "DELETE FROM batches WHERE topic = ? AND partition = ? AND last_o
 _DROP_LOG = "DELETE FROM batches WHERE topic = ? AND partition = ?"
 
 
-class Directory:
+class Directory(DataDirectory):
     """Opens a data directory, or makes it. Raises `DataDirError` where that cannot be, and `MissingLibraryError`.
 
     ``accept_data_loss``: go on where acknowledged writes are missing, which is a `LostWritesError` otherwise.
