@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +45,12 @@ class Measurement:
     def spread(self) -> int:
         """Largest minus smallest number of partitions."""
         return int(np.ptp(self.count)) if len(self.count) else 0
+
+
+def max_over_mean(loads: Sequence[float]) -> float:
+    """Return the largest load over the mean one: 1 is perfect; also 1 without any load."""
+    total = math.fsum(loads)
+    return max(loads) * len(loads) / total if total else 1.0
 
 
 def measure(assignment: Assignment, *, load: Floats | None = None, previous: Assignment | None = None) -> Measurement:

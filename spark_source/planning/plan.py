@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from loadwise.assignor.measure import max_over_mean
 from loadwise.assignor.model import (
     NOBODY,
     Assignment,
@@ -76,9 +77,7 @@ class Plan:
     @property
     def max_over_mean(self) -> float:
         """Weight of the heaviest task over the mean; 1.0 without records."""
-        weights = [task.weight for task in self.tasks]
-        total = math.fsum(weights)
-        return max(weights) * len(weights) / total if total else 1.0
+        return max_over_mean([task.weight for task in self.tasks])
 
     def __str__(self) -> str:
         share = ", ".join(f"{task.member} {task.weight:,.10g} in {len(task.ranges)} ranges" for task in self.tasks)
@@ -202,8 +201,7 @@ class _Shares:
 
     @property
     def max_over_mean(self) -> float:
-        total = math.fsum(self.weights)
-        return float(self.weights.max()) * len(self.weights) / total if total else 1.0
+        return max_over_mean(self.weights.tolist())
 
     def plan(self, assignor: Assignor) -> Plan:
         mine: list[list[OffsetRange]] = [[] for _ in self.weights]

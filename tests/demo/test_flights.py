@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kafka.partitioner.default import murmur2
 
-from loadwise.demo.figures import max_mean
+from loadwise.assignor.measure import max_over_mean
 from loadwise.demo.flights import FLIGHTS, Record, flights
 
 SOME = (0, 839, FLIGHTS - 1)
@@ -64,7 +64,7 @@ def has_the_skew_that_the_demo_names(carriers: Counter[bytes]) -> None:
     assert sum(count > 0 for count in partitions) == 14
     by_range = [sum(partitions[first : first + 12]) for first in (0, 12, 24)]
     by_turns = [sum(partitions[first::3]) for first in (0, 1, 2)]
-    assert f"{max_mean(by_range):.2f} {max_mean(by_turns):.2f}" == "2.14 1.71"
+    assert f"{max_over_mean(by_range):.2f} {max_over_mean(by_turns):.2f}" == "2.14 1.71"
 
 
 def test_a_limit_takes_the_first() -> None:

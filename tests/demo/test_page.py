@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadwise.assignor.measure import max_over_mean
 from loadwise.demo import figures as numbers
 from loadwise.demo.chart import HEIGHT, WIDTH, Line, Mark, axes, panel
-from loadwise.demo.figures import LEAST_RATE_PER_S, figures, in_short, lower_rate, max_mean, moved, slow_machine
+from loadwise.demo.figures import LEAST_RATE_PER_S, figures, in_short, lower_rate, moved, slow_machine
 from loadwise.demo.group import Outcome, Plan, Sample
 from loadwise.demo.live_group import Moment
 from loadwise.demo.page import Report, render
@@ -88,7 +89,7 @@ def test_in_short_the_best_comes_first() -> None:
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=9))
 def test_max_over_mean_lies_between_one_and_the_number_of_members(loads: list[int]) -> None:
-    assert 1 - 1e-9 <= max_mean(loads) <= len(loads) + 1e-9
+    assert 1 - 1e-9 <= max_over_mean(loads) <= len(loads) + 1e-9
 
 
 def test_what_moved_counts_partitions_with_another_owner() -> None:

@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from loadwise.assignor.measure import max_over_mean
 from loadwise.demo.group import Outcome
 from loadwise.demo.ledger import sums
 
@@ -87,25 +88,19 @@ def figures(outcome: Outcome) -> Figures:
     return Figures(
         assignor=plan.assignor,
         records=outcome.records,
-        max_mean_first=max_mean(first),
-        greedy_first=max_mean(largest_first(outcome.ends, plan.late)),
-        max_mean_last=max_mean(last),
-        greedy_last=max_mean(largest_first(outcome.left, plan.late + 1)),
+        max_mean_first=max_over_mean(first),
+        greedy_first=max_over_mean(largest_first(outcome.ends, plan.late)),
+        max_mean_last=max_over_mean(last),
+        greedy_last=max_over_mean(largest_first(outcome.left, plan.late + 1)),
         drained_s=outcome.drained_s,
         ideal_s=plan.ideal_s(sum(outcome.ends)),
-        keeps_up_per_s=plan.rate_per_s * plan.late / max_mean(first),
+        keeps_up_per_s=plan.rate_per_s * plan.late / max_over_mean(first),
         rebalances=outcome.rebalances,
         moved=moved(outcome.first_owners, outcome.last_owners),
         partitions=len(outcome.ends),
         repeated=outcome.repeated,
         pace=_pace(outcome),
     )
-
-
-def max_mean(loads: Sequence[float]) -> float:
-    """The largest load over the mean; 1 without load."""
-    total = sum(loads)
-    return max(loads) * len(loads) / total if total else 1.0
 
 
 def largest_first(loads: Sequence[float], members: int) -> list[float]:

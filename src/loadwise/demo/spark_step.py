@@ -8,9 +8,9 @@ import json
 import os
 import shutil
 
+from loadwise.assignor.measure import max_over_mean
 from loadwise.demo.cluster import Cluster
 from loadwise.demo.errors import CheckFailedError, StuckError
-from loadwise.demo.figures import max_mean
 from loadwise.demo.process import child
 from loadwise.installation import pip_install
 
@@ -59,5 +59,5 @@ def describe(counts: list[int], tasks: int, published: int) -> str:
     shares = counts + [0] * (tasks - len(counts))
     return (
         f'Spark read the same {published:,} records through format("loadwise"), in {tasks} tasks of a weighted plan: '
-        f"{', '.join(f'{share:,}' for share in shares)} (max/mean {max_mean(shares):.2f})"
+        f"{', '.join(f'{share:,}' for share in shares)} (max/mean {max_over_mean(shares):.2f})"
     )

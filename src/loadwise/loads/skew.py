@@ -16,6 +16,7 @@ import numpy as np
 
 from loadwise.assignor.algorithms import algorithm
 from loadwise.assignor.load.history import HotKey, Hour, TopicHistory
+from loadwise.assignor.measure import max_over_mean
 from loadwise.assignor.model import GroupSnapshot, Member
 
 PartitionOf: TypeAlias = Callable[[bytes, int], int]
@@ -103,12 +104,6 @@ def skew_of(history: TopicHistory, partition_of: PartitionOf) -> Skew:
     return Skew(
         history.topic, history.hours, total, count, uneven, fullest, hot, by_hash, tuple(what_if), advice, apart
     )
-
-
-def max_over_mean(load: Sequence[float]) -> float:
-    """Return the largest load over the mean one; 1 without load."""
-    total = sum(load)
-    return max(load) * len(load) / total if total else 1.0
 
 
 def shared(load: Sequence[float], members: int) -> float:
