@@ -256,8 +256,7 @@ class KafkaContainer:
             configs[name], written[name] = value, variable
             if not is_known(name):
                 # Only a warning, because Kafka's own container would also start with it.
-                near = nearest_setting(name)
-                hint = f"; did you mean {_variable(near)}?" if near else ""
+                hint = nearest_setting(name, _variable)
                 log.warning("the variable %s has no effect: Kafka has no setting %s%s", variable, name, hint)
                 del configs[name]
         if self._security is None:

@@ -7,7 +7,7 @@ returns the current values for DescribeConfigs. Mirrors Kafka's `GroupCoordinato
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ from loadwise.coordinator.group_configs import bounds
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.setting import Setting, whole
-from loadwise.nearest import nearest
+from loadwise.nearest import did_you_mean
 
 log = logging.getLogger("loadwise.coordinator")
 
@@ -215,9 +215,9 @@ def is_known(name: str) -> bool:
     return plain in broker_configs() or plain in _others()
 
 
-def nearest_setting(name: str) -> str | None:
-    """Return the setting that a misspelt one was probably meant to be."""
-    return nearest(name, (*broker_configs(), *_others()))
+def nearest_setting(name: str, shown: Callable[[str], str] = str) -> str:
+    """Return the hint with the setting that a misspelt one was probably meant to be, as it is shown."""
+    return did_you_mean(name, (*broker_configs(), *_others()), shown)
 
 
 def has_effect(name: str) -> bool:
@@ -229,9 +229,7 @@ def _check(name: str, word: str, text: str) -> None:
     """Raise `BadSettingError` for a name that no Kafka broker accepts."""
     definition = broker_configs().get(LISTENER.sub("", name, count=1))
     if definition is None:
-        near = nearest_setting(name)
-        hint = f"; did you mean {near}?" if near else ""
-        raise BadSettingError(f"Kafka has no setting {word}{hint}")
+        raise BadSettingError(f"Kafka has no setting {word}{nearest_setting(name)}")
     problem = definition.refusal(text)
     if problem is not None:
         raise BadSettingError(problem if word == name else f"{word}: {problem}")

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from loadwise.nearest import nearest
+from loadwise.nearest import did_you_mean
 from loadwise.protocol.jaas import read_jaas
 from loadwise.spark_source.errors import OptionError, UnknownOptionError
 from loadwise.spark_source.options.settings import KNOWN, NAMES, NUMBERS
@@ -187,8 +187,7 @@ def _server(given: str) -> str:
 
 
 def _unknown(name: str) -> str:
-    near = nearest(name.replace("_", "."), KNOWN)
-    hint = f"; did you mean kafka.{near}?" if near else ""
+    hint = did_you_mean(name.replace("_", "."), KNOWN, "kafka.{}".format)
     return f"this source's client (librdkafka) has no such setting{hint}"
 
 

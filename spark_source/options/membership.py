@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from loadwise.assignor.strategy import strategies as known_strategies
+from loadwise.nearest import near_or_all
 from loadwise.spark_source.errors import OptionError
 from loadwise.spark_source.options.declared import CAPACITY, MEMBERS, MODE, OPTIONS, STRATEGY, Of
 from loadwise.spark_source.options.topics import Assign, Topics
-from loadwise.spark_source.options.values import hint, whole_number
+from loadwise.spark_source.options.values import whole_number
 
 MEMBER_SETTINGS = ("group.instance.id", "heartbeat.interval.ms", "max.poll.interval.ms", "session.timeout.ms")
 """Settings of the Java client that a member uses; without effect for other queries."""
@@ -72,7 +73,7 @@ def _strategies(given: str) -> tuple[str, ...]:
     known = known_strategies()
     for name in names:
         if name not in known:
-            raise OptionError(STRATEGY.name, f"there is no {name!r}; {hint(name, known)}")
+            raise OptionError(STRATEGY.name, f"there is no {name!r}{near_or_all(name, known)}")
     return names
 
 

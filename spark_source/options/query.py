@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from loadwise.nearest import near_or_all
 from loadwise.spark_source.errors import OptionError, UnknownOptionError
 from loadwise.spark_source.options import declared
 from loadwise.spark_source.options.bounds import Bound, bounds_of
@@ -18,7 +19,6 @@ from loadwise.spark_source.options.connection_config import not_honoured
 from loadwise.spark_source.options.declared import OPTIONS, REFUSED, Of
 from loadwise.spark_source.options.membership import GroupMember, group_member
 from loadwise.spark_source.options.topics import Topics, may_read, topics_of
-from loadwise.spark_source.options.values import hint
 
 DEFAULT_READER = "batches"
 GROUP_ID_PREFIX = {False: "spark-kafka-relation", True: "spark-kafka-source"}
@@ -156,8 +156,8 @@ def _named(given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
         elif lower in REFUSED:
             raise UnknownOptionError(lower, REFUSED[lower])
         else:
-            known = (*sorted(OPTIONS), "kafka.bootstrap.servers")
-            raise UnknownOptionError(name, f"there is no such option; {hint(name, known, ' and other kafka.*')}")
+            known = (*sorted(OPTIONS), "kafka.bootstrap.servers", "other kafka.*")
+            raise UnknownOptionError(name, f"there is no such option{near_or_all(name, known)}")
     return options, java
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
 from loadwise.assignor.model import TopicPartition
-from loadwise.nearest import nearest
 from loadwise.spark_source.errors import OptionError
 
 T = TypeVar("T")
@@ -138,9 +137,3 @@ def json_object(name: str, given: str, form: str) -> dict[str, Any]:
 def is_int(value: object) -> bool:
     """Whether a JSON value is a whole number. In Python, True is an int, too."""
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def hint(name: str, known: Collection[str], more: str = "") -> str:
-    """Return the end of a message about an unknown name: the nearest known one, or all of them."""
-    near = nearest(name, known)
-    return f"did you mean {near}?" if near else f"there are {', '.join(known)}{more}"

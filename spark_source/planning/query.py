@@ -15,10 +15,10 @@ from loadwise.assignor.algorithms import ALGORITHMS, ON_REQUEST, algorithm
 from loadwise.assignor.model import Assignor, TopicPartition
 from loadwise.assignor.strategy import strategies
 from loadwise.installation import pip_install
+from loadwise.nearest import near_or_all
 from loadwise.spark_source.errors import MissingDependencyError, OptionError
 from loadwise.spark_source.options.query import SourceOptions, parse
 from loadwise.spark_source.options.stores import with_stores
-from loadwise.spark_source.options.values import hint
 from loadwise.spark_source.planning.density import Density, even
 from loadwise.spark_source.planning.plan import Plan, plan
 from loadwise.spark_source.planning.slots import slots_of_driver
@@ -162,10 +162,9 @@ def assignor_named(name: str) -> Assignor:
     if not dot:
         # A name on the wire, such as cooperative-weighted, means its algorithm.
         on_the_wire = strategies().get(name)
-        nearest = on_the_wire.algorithm if on_the_wire is not None else name
-        raise OptionError(
-            "assignor", f"there is no {name!r}; {hint(nearest, ASSIGNORS, ', or your own as module.Name')}"
-        )
+        wanted = on_the_wire.algorithm if on_the_wire is not None else name
+        hint = near_or_all(wanted, (*ASSIGNORS, "your own as module.Name"))
+        raise OptionError("assignor", f"there is no {name!r}{hint}")
     if not module or module.startswith("."):
         raise OptionError("assignor", f"{name!r} is relative to a module; write the whole name: package.module.Name")
     try:

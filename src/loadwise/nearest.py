@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
 
 
@@ -13,10 +13,10 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return spelling[near[0]] if near else None
 
 
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return `` (did you mean 'x'?)`` for the nearest of the names, or an empty text if none is near."""
+def did_you_mean(name: str, names: Iterable[str], shown: Callable[[str], str] = str) -> str:
+    """Return `` (did you mean 'x'?)`` for the nearest of the names as it is shown, or an empty text if none is near."""
     near = nearest(name, names)
-    return "" if near is None else f" (did you mean {near!r}?)"
+    return "" if near is None else f" (did you mean {shown(near)!r}?)"
 
 
 def near_or_all(name: str, names: Collection[str]) -> str:

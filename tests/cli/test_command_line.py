@@ -120,7 +120,7 @@ def test_each_example_in_the_help_is_a_call_that_its_command_accepts(command: st
         ),
         ("watch --gruop=g", "loadwise watch: there is no option --gruop (did you mean '--group'?)"),
         ("coordinator --topic a:0", "loadwise coordinator: 0 partitions; a topic needs at least 1"),
-        ("coordinator --config nmu.partitions=3", "Kafka has no setting nmu.partitions; did you mean num.partitions?"),
+        ("coordinator --config nmu.partitions=3", "no setting nmu.partitions (did you mean 'num.partitions'?)"),
         ("coordinator --config-file none.properties", "loadwise coordinator: there is no file none.properties"),
         ("compare --scenario fligths", "(did you mean 'flights'?)"),
         ("compare --assignor wieghted", "(did you mean 'weighted'?)"),

@@ -72,7 +72,7 @@ AUTHORIZER = ["--config", "authorizer.class.name=org.apache.kafka.metadata.autho
         (["--config", "num.partitions"], "is no NAME=VALUE"),
         (
             ["--config", "num.partition=3"],
-            "loadwise coordinator: Kafka has no setting num.partition; did you mean num.partitions?",
+            "loadwise coordinator: Kafka has no setting num.partition (did you mean 'num.partitions'?)",
         ),
         (
             ["--config", "log.cleanup.policy=x"],

@@ -40,4 +40,4 @@ def test_a_batch_and_streams_through_spark_connect(spark, connect_address, topic
         assert time.monotonic() < deadline, "the stopped query is still a member"
         time.sleep(0.05)  # between two looks
     assert told["lag"] == [0, 0, 0]
-    assert "did you mean startingOffsets?" in told["refused"]
+    assert "did you mean 'startingOffsets'?" in told["refused"]

@@ -97,7 +97,7 @@ def test_no_variable_is_passed_over_in_silence(caplog: pytest.LogCaptureFixture)
     told = [record.getMessage() for record in caplog.records]
     named = [variable for variable in container.env if any(variable in each for each in told)]
     assert sorted(named) == ["KAFKA_HEAP_OPTS", "KAFKA_LOG_DIRS", "KAFKA_NUM_PARTITION", "OTHER"]
-    assert "no setting num.partition; did you mean KAFKA_NUM_PARTITIONS?" in caplog.text
+    assert "no setting num.partition (did you mean 'KAFKA_NUM_PARTITIONS'?)" in caplog.text
 
 
 def test_a_variable_that_no_broker_of_kafkas_would_start_with_is_refused_by_its_name() -> None:
