@@ -90,7 +90,7 @@ class OffsetsTopic:
         topic = self._topics.get(CONSUMER_OFFSETS)
         if topic is not None and topic is not self._filled:
             self._filled = topic
-            self._groups.tell_records(self._follow)
+            self._groups.before_append = self._follow
             self._compact_at.clear()
             # Records of an earlier run came back with the other topics, and may be outdated.
             outdated = [(each.log, each.log.end_offset) for each in topic.partitions]

@@ -115,7 +115,7 @@ class Router:
         cluster = self.cluster
         if cluster.authorizer is not None or not cluster.brokers.coordinates(node_id, heartbeat.group_id):
             return False
-        group = cluster.groups.classic(heartbeat.group_id)
+        group = cluster.groups.classic_group(heartbeat.group_id)
         return group is not None and group.keep_alive(
             heartbeat.member_id, heartbeat.instance_id, heartbeat.generation, now_ms
         )

@@ -24,7 +24,7 @@ _CLASSIC, _CONSUMER = 0, 1
 def handle(call: Call[ConsumerGroupDescribeRequest], cluster: Cluster) -> ConsumerGroupDescribeResponse:
     """Describe each group separately; a classic one is not found."""
     groups = described_with_rights(
-        call, cluster, _Group, kind="consumer", find=cluster.groups.consumer, describe=_describe, topics=_topics
+        call, cluster, _Group, kind="consumer", find=cluster.groups.consumer_group, describe=_describe, topics=_topics
     )
     return ConsumerGroupDescribeResponse(groups=groups)
 

@@ -57,7 +57,7 @@ def _without_members(group_id: str, error: ErrorCode, message: str | None, *, st
 def _describe(call: Call[DescribeGroupsRequest], cluster: Cluster, group_id: str) -> _Group:
     if not cluster.coordinates(call, group_id):
         return _without_members(group_id, ErrorCode.NOT_COORDINATOR, None)
-    group = cluster.groups.classic(group_id)
+    group = cluster.groups.classic_group(group_id)
     if group is None:
         error, message = ErrorCode.NONE, None
         if call.version >= _NAMES_MISSING_GROUPS:

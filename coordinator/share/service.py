@@ -219,7 +219,7 @@ class Shares:
 
     def _keep(self, record: ShareState | Tombstone) -> None:
         """Store or delete a group's state in a partition."""
-        self._groups.keep(record)
+        self._groups.append(record)
         group = self.group(record.group_id)
         if group is not None:
             group.hard_state.apply(record)

@@ -35,7 +35,7 @@ def commit(store: GroupStore, group_id: str, who: Committer, offsets: Mapping[Pa
             return ErrorCode.GROUP_ID_NOT_FOUND if names_it else ErrorCode.ILLEGAL_GENERATION
         # A "simple" group, whose client assigns its partitions itself and only stores offsets here.
         group = store.new_classic_group(group_id)
-        store.add(group)
+        store.put(group)
     error = group.validate_offset_commit(who, offsets)
     if error is not ErrorCode.NONE:
         return error

@@ -6,14 +6,12 @@ Mirrors Kafka's ``GroupCoordinatorShard``. Only `Groups._tell` calls ``Group.han
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import assert_never
 
 from loadwise.coordinator.errors import CannotConvertError
 from loadwise.coordinator.groups.classic.group import ClassicGroup
-from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
-from loadwise.coordinator.groups.consumer_records import Tombstone
 from loadwise.coordinator.groups.effects import Append, CommitReply, Downgrade, Effect, Reply, Transition
 from loadwise.coordinator.groups.events import (
     NO_MEMBER_ID,
@@ -30,14 +28,10 @@ from loadwise.coordinator.groups.events import (
 from loadwise.coordinator.groups.group import Group
 from loadwise.coordinator.groups.kind import GroupKind
 from loadwise.coordinator.groups.limits import GroupLimits
-from loadwise.coordinator.groups.offsets import Offsets
 from loadwise.coordinator.groups.partitions import Partition
-from loadwise.coordinator.groups.pending_offsets import PendingOffsets
-from loadwise.coordinator.groups.records import KindRecord, OffsetRecord, PendingOffsetRecord, Record
+from loadwise.coordinator.groups.records import OffsetRecord, PendingOffsetRecord, Record
 from loadwise.coordinator.groups.service import commits, migration
 from loadwise.coordinator.groups.service.admission import Admission
-from loadwise.coordinator.groups.service.history import History
-from loadwise.coordinator.groups.service.journal import Journal
 from loadwise.coordinator.groups.service.loads import LogView
 from loadwise.coordinator.groups.service.store import GroupStore
 from loadwise.coordinator.groups.topic_view import NO_TOPICS, TopicView
@@ -48,7 +42,7 @@ _OURS = 0
 """The token of internal requests; no client waits under it, since clients' tokens start at 1."""
 
 
-class Groups:
+class Groups(GroupStore):
     """The coordinator's groups, by id.
 
     ``records`` rebuild groups and offsets at the time ``now_ms``; ``keeper`` has them already.
@@ -66,7 +60,7 @@ class Groups:
         now_ms: int = 0,
         keeper: Keeper = NOTHING,
     ) -> None:
-        self._store = GroupStore(
+        super().__init__(
             limits or GroupLimits(),
             consumer_limits or ConsumerGroupLimits(),
             topics,
@@ -74,7 +68,7 @@ class Groups:
             kinds={each.kind: each for each in kinds},
             keeper=keeper,
         )
-        self._admission = Admission(self._store.limits, self._store.kinds)
+        self._admission = Admission(self.limits, self.kinds)
         self._next_cleanup_ms: int | None = None
         stored = list(records)
         self.journal.load(stored)
@@ -83,75 +77,24 @@ class Groups:
                 self.offsets.apply(record)
             elif isinstance(record, PendingOffsetRecord):
                 self.pending_offsets.apply(record)
-        self._store.replay(stored, now_ms)
+        self.replay(stored, now_ms)
         self._plan_cleanup(now_ms)
 
     # ---- queries ----
 
     @property
-    def limits(self) -> GroupLimits:
-        """Return the limits of all groups."""
-        return self._store.limits
-
-    @property
-    def offsets(self) -> Offsets:
-        """Return the committed offsets of all groups."""
-        return self._store.offsets
-
-    @property
-    def pending_offsets(self) -> PendingOffsets:
-        """Return the offsets of open transactions."""
-        return self._store.pending_offsets
-
-    @property
-    def journal(self) -> Journal:
-        """Return the appended records; replaying them rebuilds this object."""
-        return self._store.journal
-
-    def tell_records(self, before_append: Callable[[Record], None]) -> None:
-        """Pass each record to a callback from now on, before it is stored."""
-        self._store.before_append = before_append
-
-    @property
-    def history(self) -> History:
-        """Return the history of groups, which is not in the journal."""
-        return self._store.history
-
-    @property
     def next_deadline_ms(self) -> int | None:
         """Return when `expire` must be called next; None if nothing is due."""
-        deadlines = (self._store.deadlines.next_ms, self._next_cleanup_ms)
+        deadlines = (self.deadlines.next_ms, self._next_cleanup_ms)
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def get(self, group_id: str) -> Group | None:
         """Return the group of this id, or None."""
-        return self._store.groups.get(group_id)
-
-    def classic(self, group_id: str) -> ClassicGroup | None:
-        """Return the classic group of this id; None without a group of this kind."""
-        return self._store.classic_group(group_id)
-
-    def consumer(self, group_id: str) -> ConsumerGroup | None:
-        """Return the consumer group of this id; None without a group of this kind."""
-        return self._store.consumer_group(group_id)
-
-    def is_of_a_kind(self, group: Group) -> bool:
-        """Return whether a group is of a `GroupKind`, whose members only send heartbeats."""
-        return group.type in self._store.kinds
-
-    def keep(self, record: KindRecord | Tombstone) -> None:
-        """Store a record of a feature's group, which has applied it."""
-        self._store.append(record)
-
-    def add(self, group: Group) -> None:
-        """Add a group without members; the id must be unused."""
-        for record in group.records():
-            self._store.append(record)
-        self._store.add(group)
+        return self.groups.get(group_id)
 
     def all(self) -> Mapping[str, Group]:
         """Return all groups by id."""
-        return self._store.groups
+        return self.groups
 
     def fetch_error(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
         """Return whether this client may fetch offsets; for a missing group it may."""
@@ -165,8 +108,7 @@ class Groups:
 
         ``is_here``: whether the call's broker coordinates the group.
         """
-        store = self._store
-        error, message = self._admission.refusal(store.groups, group_id, event, is_here=is_here)
+        error, message = self._admission.refusal(self.groups, group_id, event, is_here=is_here)
         if error is not ErrorCode.NONE:
             return [self._admission.refused(event, error, message)] if isinstance(event, Request) else []
         if isinstance(event, Join):
@@ -177,13 +119,13 @@ class Groups:
             return self._kind_heartbeat(group_id, event, now_ms)
         if isinstance(event, CommitOffsets):
             return self._commit(group_id, event, now_ms)
-        group = store.groups.get(group_id)
+        group = self.groups.get(group_id)
         return [] if group is None else self._tell(group, event, now_ms)
 
     def expire(self, now_ms: int) -> list[Reply]:
         """Complete everything that is due."""
         replies: list[Reply] = []
-        for group_id in self._store.deadlines.due(now_ms):
+        for group_id in self.deadlines.due(now_ms):
             group = self.get(group_id)
             if group is not None:
                 replies += self._tell(group, Tick(), now_ms)
@@ -194,9 +136,9 @@ class Groups:
     def _clean_up(self, now_ms: int) -> list[Reply]:
         """Delete expired offsets, and groups without members and offsets. Mirrors ``cleanupGroupMetadata``."""
         replies: list[Reply] = []
-        for group in list(self._store.groups.values()):
-            commits.expire(self._store, group, now_ms)
-            kind = self._store.kinds.get(group.type)
+        for group in list(self.groups.values()):
+            commits.expire(self, group, now_ms)
+            kind = self.kinds.get(group.type)
             is_unused = not self.offsets.of(group.group_id) and not self.pending_offsets.of(group.group_id)
             if is_unused and not group.members and (kind is None or not kind.is_kept_empty):
                 replies += [each for each in self._tell(group, Delete(token=_OURS), now_ms) if each.token != _OURS]
@@ -205,20 +147,19 @@ class Groups:
         return replies
 
     def _plan_cleanup(self, now_ms: int) -> None:
-        if self._next_cleanup_ms is None and self._store.groups:
+        if self._next_cleanup_ms is None and self.groups:
             self._next_cleanup_ms = now_ms + self.limits.offsets_retention_check_interval_ms
 
     def reload(self, group_id: str, now_ms: int) -> list[Reply]:
         """Rebuild a group from its records, as another broker would; waiting clients get an error."""
-        store = self._store
-        before = store.groups[group_id]
+        before = self.groups[group_id]
         replies = self._carry_out(before, before.unload(ErrorCode.NOT_COORDINATOR, now_ms), now_ms)
-        store.groups.pop(group_id)
-        store.replay(self.journal.of_group(group_id), now_ms)
-        after = store.groups.get(group_id)
+        self.groups.pop(group_id)
+        self.replay(self.journal.of_group(group_id), now_ms)
+        after = self.groups.get(group_id)
         if after is None:
-            after = store.new_classic_group(group_id)
-            store.add(after)
+            after = self.new_classic_group(group_id)
+            self.put(after)
         moved = Transition(
             before=before.state.value,
             after=after.state.value,
@@ -242,62 +183,57 @@ class Groups:
 
     def forget_offsets(self, group_id: str, partitions: Iterable[Partition]) -> None:
         """Delete committed offsets; partitions without one are skipped."""
-        commits.forget(self._store, group_id, partitions)
+        commits.forget(self, group_id, partitions)
 
     def end_transaction(self, producer_id: int, offsets_partition: int, *, committed: bool) -> None:
         """End a producer's transaction for the groups of a ``__consumer_offsets`` partition."""
-        commits.end_transaction(self._store, producer_id, offsets_partition, committed=committed)
+        commits.end_transaction(self, producer_id, offsets_partition, committed=committed)
 
     def forget_topics(self, topics: Container[str]) -> None:
         """Delete all groups' offsets of deleted topics, as Kafka does. O(committed offsets)."""
-        commits.forget_topics(self._store, topics)
+        commits.forget_topics(self, topics)
 
     # ---- finding or creating the group ----
 
     def _join(self, group_id: str, event: Join, now_ms: int) -> list[Reply]:
-        store = self._store
-        group = store.groups.get(group_id)
+        group = self.groups.get(group_id)
         if group is not None and not isinstance(group, ClassicGroup) and not group.members:
             # It has no members, so a new member may convert it to the other protocol.
             if event.member_id != NO_MEMBER_ID:
                 return [self._admission.refused(event, ErrorCode.UNKNOWN_MEMBER_ID)]
-            store.remove(group)
+            self.remove(group)
             group = None
         if group is None:
-            group = store.new_classic_group(group_id)
-            for record in group.records():
-                store.append(record)  # a join creates the group, even if it fails
-            store.add(group)
+            group = self.new_classic_group(group_id)
+            self.add(group)  # a join creates the group, even if it fails
         return self._tell(group, event, now_ms)
 
     def _consumer_heartbeat(self, group_id: str, event: ConsumerHeartbeat, now_ms: int) -> list[Reply]:
-        store = self._store
-        known = store.consumer_group(group_id)
+        known = self.consumer_group(group_id)
         if known is not None:
             return self._tell(known, event, now_ms)
-        classic = store.groups.get(group_id)
+        classic = self.groups.get(group_id)
         if event.epoch != 0:
             what = "there is no group" if classic is None else f"there is a {classic.type} group"
             message = f"{what} {group_id!r}"
             return [self._admission.refused(event, ErrorCode.GROUP_ID_NOT_FOUND, message)]
         replies: list[Reply] = []
         try:
-            migration.check_upgrade(store, group_id)
+            migration.check_upgrade(self, group_id)
             if classic is not None:
                 # Kafka makes waiting members rejoin before it checks whether the group can be upgraded.
                 replies = self._carry_out(classic, classic.unload(ErrorCode.REBALANCE_IN_PROGRESS, now_ms), now_ms)
-            fresh = migration.consumer_group(store, group_id, now_ms)
+            fresh = migration.consumer_group(self, group_id, now_ms)
         except CannotConvertError as problem:
             return [*replies, self._admission.refused(event, problem.error, str(problem))]
         refusal = fresh.heartbeat_refusal(event)
         if refusal is not None:
             return [*replies, Reply(event.token, refusal)]  # the group does not change
-        migration.replace(store, classic, fresh)
+        migration.replace(self, classic, fresh)
         return replies + self._tell(fresh, event, now_ms)
 
     def _kind_heartbeat(self, group_id: str, event: KindHeartbeat, now_ms: int) -> list[Reply]:
-        store = self._store
-        kind, group = store.kinds[event.kind], store.groups.get(group_id)
+        kind, group = self.kinds[event.kind], self.groups.get(group_id)
         if group is not None and group.type == event.kind:
             kind.configure(group)
             return self._tell(group, event, now_ms)
@@ -308,17 +244,17 @@ class Groups:
                 )
             ]
         # It replaces an empty classic group, unless its first member is refused.
-        fresh = kind.replay(group_id, (), store.topics, now_ms)
+        fresh = kind.replay(group_id, (), self.topics, now_ms)
         effects = fresh.handle(event, now_ms)
         if not fresh.members:
             return [effect for effect in effects if isinstance(effect, Reply)]
         if group is not None:
-            store.remove(group)
-        store.add(fresh)
+            self.remove(group)
+        self.put(fresh)
         return self._carry_out(fresh, effects, now_ms)
 
     def _commit(self, group_id: str, event: CommitOffsets, now_ms: int) -> list[Reply]:
-        error = commits.commit(self._store, group_id, event.who, event.offsets)
+        error = commits.commit(self, group_id, event.who, event.offsets)
         replies = [Reply(event.token, CommitReply(error=error))]
         group = self.get(group_id)
         if group is None or error is not ErrorCode.NONE or event.who.producer_id is not None:
@@ -338,18 +274,18 @@ class Groups:
                 case Reply():
                     replies.append(effect)
                 case Append(record):
-                    self._store.append(record)
+                    self.append(record)
                 case Transition():
                     self.history.add(group.group_id, effect, now_ms)
                 case Downgrade():
                     replies += self._downgrade(group.group_id, effect, now_ms)
                 case _:
                     assert_never(effect)
-        self._store.update_deadline(group.group_id)
+        self.update_deadline(group.group_id)
         self._plan_cleanup(now_ms)
         return replies
 
     def _downgrade(self, group_id: str, effect: Downgrade, now_ms: int) -> list[Reply]:
-        classic, turned = migration.classic_group(self._store, group_id, effect, now_ms)
+        classic, turned = migration.classic_group(self, group_id, effect, now_ms)
         self.history.add(group_id, turned, now_ms)
         return self._tell(classic, ForceRebalance(), now_ms) if effect.rebalance else []

@@ -66,8 +66,6 @@ def replace(store: GroupStore, before: Group | None, after: ConsumerGroup) -> No
     """Replace a group by a consumer group."""
     if before is not None:
         store.remove(before)
-    for record in after.records():
-        store.append(record)
     store.add(after)
 
 
@@ -79,8 +77,6 @@ def classic_group(store: GroupStore, group_id: str, effect: Downgrade, now_ms: i
     classic = ClassicGroup.of_members(group_id, before.generation, members, now_ms, store.limits)
     state = before.state.value
     store.remove(before)
-    for record in classic.records():
-        store.append(record)
     store.add(classic)
     turned = Transition(
         before=state,

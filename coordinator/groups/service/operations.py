@@ -23,7 +23,7 @@ def kick(groups: Groups, group_id: str, member: str, now_ms: int) -> list[Reply]
     """
     group = existing_group(groups, group_id)
     member_id = _member_id(group, member)
-    if groups.is_of_a_kind(group):  # administrators cannot remove their members
+    if group.type in groups.kinds:  # administrators cannot remove their members
         return groups.handle(group_id, ExpireSession(member_id=member_id), now_ms)
     replies = groups.handle(group_id, Leave(token=_OURS, leavers=[Leaver(member_id, None)]), now_ms)
     return [reply for reply in replies if reply.token != _OURS]

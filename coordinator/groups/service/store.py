@@ -54,7 +54,9 @@ class GroupStore:
         self.pending_offsets = PendingOffsets()
         """The offsets of open transactions."""
         self.journal = Journal(keeper)
+        """The appended records; replaying them rebuilds this object."""
         self.history = History()
+        """The history of groups, which is not in the journal."""
         self.deadlines: Deadlines[str] = Deadlines()
         self.before_append: Callable[[Record], None] | None = None
         """Called with each record before it is stored, if set."""
@@ -91,7 +93,13 @@ class GroupStore:
     # ---- changes ----
 
     def add(self, group: Group) -> None:
-        """Add a group, and replace the one of this id."""
+        """Add a group with the records that rebuild it."""
+        for record in group.records():
+            self.append(record)
+        self.put(group)
+
+    def put(self, group: Group) -> None:
+        """Add a group whose records are stored otherwise, and replace the one of this id."""
         self.groups[group.group_id] = group
         self.update_deadline(group.group_id)
 

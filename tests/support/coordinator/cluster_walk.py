@@ -369,7 +369,7 @@ class ClusterWalk(RuleBasedStateMachine):
     @invariant()
     def no_partition_has_two_owners(self) -> None:
         for group_id in self.cluster.groups.all():
-            group = self.cluster.groups.consumer(group_id)
+            group = self.cluster.groups.consumer_group(group_id)
             held = [
                 (topic, number)
                 for member_id in ([] if group is None else group.members)
@@ -421,7 +421,7 @@ class ClusterWalk(RuleBasedStateMachine):
     )
     def beat(self, group_id: str, member: str, topics: set[str]) -> None:
         """A member of KIP-848 joins, goes on, or joins anew."""
-        group = self.cluster.groups.consumer(group_id)
+        group = self.cluster.groups.consumer_group(group_id)
         known = None if group is None else group.members.get(member)
         epoch = 0 if known is None or topics else known.current.epoch
         request = consumer_heartbeat(group_id, member, epoch, sorted(topics) if epoch == 0 else None)
@@ -502,7 +502,7 @@ class ClusterWalk(RuleBasedStateMachine):
     @rule(group_id=st.sampled_from(["c", "k"]))
     def join_classic(self, group_id: str) -> None:
         """A member of the classic protocol comes, and the group is stable again if it is alone."""
-        group = self.cluster.groups.classic(group_id)
+        group = self.cluster.groups.classic_group(group_id)
         known = next(iter(group.members), "") if group is not None else ""
         protocol = consumer.JoinGroupRequest.JoinGroupRequestProtocol
         offered = [protocol(name="range", metadata=Subscription(topics=("t",)).encode())]

@@ -200,7 +200,7 @@ class World:
             return
         assert group.generation >= self.generations.get(group_id, 0), "the generation fell"
         self.generations[group_id] = group.generation
-        classic = self.groups.classic(group_id)
+        classic = self.groups.classic_group(group_id)
         if classic is not None:
             waiting = {token for token, client in self.waiting.items() if client.group_id == group_id}
             assert set(classic.waiting.values()) == waiting, "a client waits that the group does not know"
