@@ -6,9 +6,9 @@ import itertools
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from loadwise.assignor.algorithms import ALGORITHMS
 from loadwise.assignor.errors import MissingClientError
@@ -23,8 +23,6 @@ from loadwise.watch.columns import COLUMNS, Column
 
 if TYPE_CHECKING:
     import argparse
-
-    from rich.live import Live
 
     from loadwise.compare.comparison import Comparison
     from loadwise.running_group.admin import GroupAdmin
@@ -138,76 +136,56 @@ def _watch(admin: GroupAdmin, display: Display, options: argparse.Namespace) -> 
         time.sleep(max(options.interval_s - (time.monotonic() - begun_s), 0.0))
 
 
-class Display(Protocol):
-    """Where each reading is shown."""
+class Display(NamedTuple):
+    """How a reading is shown, and why one failed."""
 
-    def show(self, status: GroupStatus, verdict: Verdict, comparison: Comparison | None) -> None:
-        """Show a reading."""
-
-    def fail(self, text: str) -> None:
-        """Print why a reading failed."""
+    show: Callable[[GroupStatus, Verdict, Comparison | None], None]
+    fail: Callable[[str], None]
 
 
-class _JsonLines:
-    """A JSON object for each reading on standard output, and failures on standard error."""
-
-    def show(self, status: GroupStatus, verdict: Verdict, comparison: Comparison | None) -> None:
-        from loadwise.watch.as_json import as_json
-
-        sys.stdout.write(json.dumps(as_json(status, verdict, comparison), allow_nan=False) + "\n")
-        sys.stdout.flush()
-
-    def fail(self, text: str) -> None:
-        sys.stderr.write(text + "\n")
+def _failed(text: str) -> None:
+    sys.stderr.write(text + "\n")
 
 
-class _Printed:
-    """Each reading below the last one, for a pipe or a log."""
+def _json_line(status: GroupStatus, verdict: Verdict, comparison: Comparison | None) -> None:
+    from loadwise.watch.as_json import as_json
 
-    def __init__(self) -> None:
-        self._console = console()
-
-    def show(self, status: GroupStatus, verdict: Verdict, comparison: Comparison | None) -> None:
-        from loadwise.watch.screen import shown
-
-        self._console.print(shown(status, verdict, comparison, self._console.width))
-        self._console.print()
-
-    def fail(self, text: str) -> None:
-        sys.stderr.write(text + "\n")
-
-
-class _Screen:
-    """Each reading in the place of the last one, on a terminal."""
-
-    def __init__(self, live: Live) -> None:
-        self._live = live
-
-    def show(self, status: GroupStatus, verdict: Verdict, comparison: Comparison | None) -> None:
-        from loadwise.watch.screen import shown
-
-        self._live.update(shown(status, verdict, comparison, self._live.console.width), refresh=True)
-
-    def fail(self, text: str) -> None:
-        self._live.console.print(text, style="yellow", markup=False)
+    sys.stdout.write(json.dumps(as_json(status, verdict, comparison), allow_nan=False) + "\n")
+    sys.stdout.flush()
 
 
 def _display(*, as_json: bool) -> AbstractContextManager[Display]:
     """Where readings are shown. Raises `MissingClientError` without rich."""
     if as_json:
-        return nullcontext(_JsonLines())
+        return nullcontext(Display(_json_line, _failed))
     if not is_installed("rich"):
         remedy = f"get it with: {pip_install('cli')}; or give --json"
         raise MissingClientError(f"the screen needs rich, which is not installed; {remedy}")
-    return _screen() if sys.stdout.isatty() else nullcontext(_Printed())
+    return _printed()
 
 
 @contextmanager
-def _screen() -> Iterator[Display]:
+def _printed() -> Iterator[Display]:
+    """Each reading in the place of the last one on a terminal, below it in a pipe or a log."""
     from rich.live import Live
 
-    with Live(console=console(), auto_refresh=False) as live:
-        yield _Screen(live)
+    from loadwise.watch.screen import shown
+
+    printed = console()
+
+    def below_the_last(status: GroupStatus, verdict: Verdict, comparison: Comparison | None) -> None:
+        printed.print(shown(status, verdict, comparison, printed.width))
+        printed.print()
+
+    if not sys.stdout.isatty():
+        yield Display(below_the_last, _failed)
+        return
+    with Live(console=printed, auto_refresh=False) as live:
+
+        def in_its_place(status: GroupStatus, verdict: Verdict, comparison: Comparison | None) -> None:
+            live.update(shown(status, verdict, comparison, printed.width), refresh=True)
+
+        yield Display(in_its_place, lambda text: printed.print(text, style="yellow", markup=False))
 
 
 def _compared(seen: Sequence[GroupReading], now: GroupStatus, *, from_beginning: bool) -> Comparison | None:
