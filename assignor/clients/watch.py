@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from loadwise.assignor.leader import Leader
+from loadwise.assignor.load.lag import LagLoad
 
 FIRST_READING_S = 2.0
 """How long a leader without a fresh reading waits for one before it assigns..."""
@@ -13,15 +14,7 @@ _OF_SESSION = 1 / 3
 """... but at most this part of the session timeout, because the group waits for it."""
 
 
-class _Lag(Protocol):
-    topics: frozenset[str]
-
-    def include(self, topics: Collection[str]) -> None: ...
-
-    def refresh(self) -> None: ...
-
-
-_L = TypeVar("_L", bound=_Lag)
+_L = TypeVar("_L", bound=LagLoad)
 
 
 class LeaderWatch(Generic[_L]):
