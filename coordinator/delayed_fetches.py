@@ -17,28 +17,20 @@ class _Waiting:
     missing_bytes: int
 
 
-class DelayedFetches:
+class DelayedFetches(Waits[_Waiting]):
     """Fetches that found too little. Each waits until enough bytes arrive or it times out."""
 
     def __init__(self) -> None:
-        self._waits: Waits[_Waiting] = Waits()
+        super().__init__()
         self._completed: list[Token] = []
-
-    def __len__(self) -> int:
-        return len(self._waits)
-
-    @property
-    def next_deadline_ms(self) -> int | None:
-        """Return when the next fetch times out; None without one."""
-        return self._waits.next_deadline_ms
 
     def delay(self, call: Call, fetch: DelayedFetch, now_ms: int) -> None:
         """Add a fetch that waits for more bytes, up to its deadline."""
-        self._waits.add(call.token, _Waiting(call, fetch, fetch.missing_bytes), fetch.logs, now_ms + fetch.max_wait_ms)
+        self.add(call.token, _Waiting(call, fetch, fetch.missing_bytes), fetch.logs, now_ms + fetch.max_wait_ms)
 
     def grown(self, log: PartitionLog, size_bytes: int, stable_bytes: int) -> None:
         """Note that a log grew, by ``stable_bytes`` for readers of committed records."""
-        for token, waiting in self._waits.of(log):
+        for token, waiting in self.of(log):
             if waiting.missing_bytes > 0:
                 waiting.missing_bytes -= stable_bytes if waiting.fetch.committed_only else size_bytes
                 if waiting.missing_bytes <= 0:
@@ -46,7 +38,7 @@ class DelayedFetches:
 
     def gone(self, log: PartitionLog) -> None:
         """Note that a log was deleted, so that its fetches are answered."""
-        for token, waiting in self._waits.of(log):
+        for token, waiting in self.of(log):
             if waiting.missing_bytes > 0:
                 waiting.missing_bytes = 0
                 self._completed.append(token)
@@ -58,10 +50,6 @@ class DelayedFetches:
     def take_completed(self, now_ms: int) -> list[Answer]:
         """Remove the completed fetches and return their answers."""
         tokens, self._completed = self._completed, []
-        tokens += self._waits.due(now_ms)
-        found = [self._waits.pop(token) for token in tokens]
+        tokens += self.due(now_ms)
+        found = [self.pop(token) for token in tokens]
         return [Answer(waiting.call, waiting.fetch.respond()) for waiting in found if waiting is not None]
-
-    def forget(self, token: Token) -> None:
-        """Drop the fetch of a disconnected client; does nothing for other tokens."""
-        self._waits.pop(token)

@@ -144,7 +144,7 @@ class Router:
 
     def forget(self, token: Token) -> None:
         """Drop a request whose client disconnected. A join stays, as in Kafka: only its session ends a member."""
-        self.cluster.fetches.forget(token)
+        self.cluster.fetches.pop(token)
         for feature in self.cluster.features:
             feature.forget(token)
 

@@ -24,46 +24,34 @@ class DelayedShareFetch(NamedTuple):
     max_wait_ms: int
 
 
-class DelayedShareFetches:
+class DelayedShareFetches(Waits[tuple[Call, DelayedShareFetch]]):
     """Share fetches that found nothing, in order of arrival."""
 
     def __init__(self) -> None:
-        self._waits: Waits[tuple[Call, DelayedShareFetch]] = Waits()
+        super().__init__()
         self._to_look: set[Token] = set()
-
-    def __len__(self) -> int:
-        return len(self._waits)
-
-    @property
-    def next_deadline_ms(self) -> int | None:
-        """Return when the next fetch times out; None without one."""
-        return self._waits.next_deadline_ms
 
     def delay(self, call: Call, fetch: DelayedShareFetch, now_ms: int) -> None:
         """Add a fetch that waits until it can acquire records, up to its deadline."""
-        self._waits.add(call.token, (call, fetch), fetch.subjects, now_ms + fetch.max_wait_ms)
+        self.add(call.token, (call, fetch), fetch.subjects, now_ms + fetch.max_wait_ms)
 
     def changed(self, subjects: Iterable[Hashable]) -> None:
         """Note that logs grew or were deleted, or that records became available again."""
         for subject in subjects:
-            self._to_look.update(token for token, _ in self._waits.of(subject))
+            self._to_look.update(token for token, _ in self.of(subject))
 
     def take_completed(self, now_ms: int) -> list[Answer]:
         """Remove the completed fetches and return their answers."""
         answers = []
-        due = set(self._waits.due(now_ms))
+        due = set(self.due(now_ms))
         tokens, self._to_look = self._to_look | due, set()
         for token in sorted(tokens):
-            waiting = self._waits.get(token)
+            waiting = self.get(token)
             if waiting is None:
                 continue
             call, fetch = waiting
             response = fetch.attempt(token in due)
             if response is not None:
-                self._waits.pop(token)
+                self.pop(token)
                 answers.append(Answer(call, response))
         return answers
-
-    def forget(self, token: Token) -> None:
-        """Drop the fetch of a disconnected client; does nothing for other tokens."""
-        self._waits.pop(token)

@@ -118,7 +118,7 @@ class ShareGroups(Feature):
 
     def forget(self, token: Token) -> None:
         """Drop a waiting fetch."""
-        self.fetches.forget(token)
+        self.fetches.pop(token)
 
     def disconnected(self, connection_id: int) -> None:
         """Release the records that a disconnected client had acquired."""
