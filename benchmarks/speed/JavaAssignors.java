@@ -7,12 +7,11 @@
 //   prepare ASSIGNOR PHASE PARTITIONS MEMBERS TOPICS   makes the input; answers "ready"
 //   names CALLS                                        times calls from decoded subscriptions to lists of partitions
 //   wire CALLS                                         times calls from JoinGroup's bytes to SyncGroup's (client side)
-//   memory                                             answers the highest heap use of one call: above its input, and in all
 //
 // Times are wall time in ns, one a call.
 //
 // ASSIGNOR is range, roundrobin, sticky, cooperative-sticky (client side), server-range or server-uniform. PHASE is
-// first, leave, unequal or unequal-leave, as benchmarks/speed/cases.py says.
+// first or leave, as benchmarks/speed/cases.py says.
 
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor;
@@ -40,9 +39,6 @@ import org.apache.kafka.coordinator.group.modern.MemberSubscriptionAndAssignment
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
-import java.lang.management.ManagementFactory;
-import java.lang.management.MemoryPoolMXBean;
-import java.lang.management.MemoryType;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -75,9 +71,6 @@ public class JavaAssignors {
                 case "wire":
                     System.out.println(time(wire, Integer.parseInt(words[1])));
                     break;
-                case "memory":
-                    System.out.println(memory());
-                    break;
                 default:
                     throw new IllegalArgumentException("no such order: " + order);
             }
@@ -96,27 +89,9 @@ public class JavaAssignors {
         return times.toString().trim();
     }
 
-    private static String memory() {
-        System.gc();
-        long before = 0;
-        List<MemoryPoolMXBean> heap = new ArrayList<>();
-        for (MemoryPoolMXBean pool : ManagementFactory.getMemoryPoolMXBeans())
-            if (pool.getType() == MemoryType.HEAP) {
-                heap.add(pool);
-                pool.resetPeakUsage();
-                before += pool.getUsage().getUsed();
-            }
-        Object answer = names.get();
-        long peak = answer == null ? -1 : 0;
-        for (MemoryPoolMXBean pool : heap)
-            peak += pool.getPeakUsage().getUsed();
-        return Math.max(0, peak - before) + " " + peak;
-    }
-
     private static void prepare(String assignor, String phase, int partitions, int members, int topics) {
         names = null;
         wire = null;
-        boolean unequal = phase.startsWith("unequal");
         List<String> ids = new ArrayList<>();
         for (int i = 0; i < members; i++)
             ids.add(String.format("member-%06d", i));
@@ -127,9 +102,9 @@ public class JavaAssignors {
         for (int i = 0; i < topics; i++)
             sizes[i] = partitions / topics + (i < partitions % topics ? 1 : 0);
         if (assignor.startsWith("server-"))
-            prepareServer(assignor, phase.endsWith("leave"), unequal, ids, topicNames, sizes);
+            prepareServer(assignor, phase.equals("leave"), ids, topicNames, sizes);
         else
-            prepareClient(assignor, phase.endsWith("leave"), unequal, ids, topicNames, sizes);
+            prepareClient(assignor, phase.equals("leave"), ids, topicNames, sizes);
     }
 
     // ---- client side
@@ -144,8 +119,7 @@ public class JavaAssignors {
         }
     }
 
-    private static void prepareClient(String name, boolean leave, boolean unequal, List<String> ids, List<String> topicNames,
-                                      int[] sizes) {
+    private static void prepareClient(String name, boolean leave, List<String> ids, List<String> topicNames, int[] sizes) {
         Node node = new Node(0, "localhost", 9092);
         Node[] replicas = {node};
         List<PartitionInfo> infos = new ArrayList<>();
@@ -153,15 +127,14 @@ public class JavaAssignors {
             for (int partition = 0; partition < sizes[topic]; partition++)
                 infos.add(new PartitionInfo(topicNames.get(topic), partition, node, replicas, replicas));
         Cluster cluster = new Cluster("benchmark", List.of(node), infos, Set.of(), Set.of());
-        String odd = unequal ? ids.get(ids.size() - 1) : null;
         Map<String, List<TopicPartition>> owned = new HashMap<>();
         if (leave) {
-            GroupSubscription first = group(name, ids, topicNames, odd, owned);
+            GroupSubscription first = group(name, ids, topicNames, owned);
             clientAssignor(name).assign(cluster, first).groupAssignment()
                 .forEach((id, given) -> owned.put(id, given.partitions()));
             ids.remove(ids.size() / 2);
         }
-        GroupSubscription group = group(name, ids, topicNames, odd, owned);
+        GroupSubscription group = group(name, ids, topicNames, owned);
         names = () -> {
             group.groupSubscription().values().forEach(JavaAssignors::rewind);
             Map<String, Assignment> answer = clientAssignor(name).assign(cluster, group).groupAssignment();
@@ -182,11 +155,10 @@ public class JavaAssignors {
     }
 
     /** Subscriptions as the leader has them, with the user data that the assignor's own members would have sent. */
-    private static GroupSubscription group(String name, List<String> ids, List<String> topicNames, String odd,
+    private static GroupSubscription group(String name, List<String> ids, List<String> topicNames,
                                            Map<String, List<TopicPartition>> owned) {
         Map<String, Subscription> subscriptions = new HashMap<>();
         for (String id : ids) {
-            List<String> topics = id.equals(odd) ? topicNames.subList(0, 1) : topicNames;
             List<TopicPartition> held = owned.get(id);
             int generation = held == null ? -1 : GENERATION;
             ByteBuffer userData = null;
@@ -194,10 +166,10 @@ public class JavaAssignors {
                 ConsumerPartitionAssignor member = clientAssignor(name);
                 ConsumerGroupMetadata metadata = new ConsumerGroupMetadata("benchmark", generation, id, Optional.empty());
                 member.onAssignment(new Assignment(held), metadata);
-                userData = member.subscriptionUserData(new HashSet<>(topics));
+                userData = member.subscriptionUserData(new HashSet<>(topicNames));
             }
             List<TopicPartition> said = held != null && name.equals("cooperative-sticky") ? held : List.of();
-            subscriptions.put(id, new Subscription(topics, userData, said, generation, Optional.empty()));
+            subscriptions.put(id, new Subscription(topicNames, userData, said, generation, Optional.empty()));
         }
         return new GroupSubscription(subscriptions);
     }
@@ -218,8 +190,7 @@ public class JavaAssignors {
         }
     }
 
-    private static void prepareServer(String name, boolean leave, boolean unequal, List<String> ids, List<String> topicNames,
-                                      int[] sizes) {
+    private static void prepareServer(String name, boolean leave, List<String> ids, List<String> topicNames, int[] sizes) {
         List<Uuid> topics = new ArrayList<>();
         Map<Uuid, Integer> counts = new HashMap<>();
         for (int topic = 0; topic < sizes.length; topic++) {
@@ -238,13 +209,12 @@ public class JavaAssignors {
                 return Set.of();
             }
         };
-        String odd = unequal ? ids.get(ids.size() - 1) : null;
         Map<String, MemberAssignment> owned = new HashMap<>();
         if (leave) {
-            owned.putAll(serverAssignor(name).assign(serverGroup(ids, topics, odd, owned), cluster).members());
+            owned.putAll(serverAssignor(name).assign(serverGroup(ids, topics, owned), cluster).members());
             ids.remove(ids.size() / 2);
         }
-        GroupSpecImpl group = serverGroup(ids, topics, odd, owned);
+        GroupSpecImpl group = serverGroup(ids, topics, owned);
         names = () -> {
             GroupAssignment answer = serverAssignor(name).assign(group, cluster);
             if (answer.members().size() != ids.size())
@@ -253,10 +223,8 @@ public class JavaAssignors {
         };
     }
 
-    private static GroupSpecImpl serverGroup(List<String> ids, List<Uuid> topics, String odd,
-                                             Map<String, MemberAssignment> owned) {
+    private static GroupSpecImpl serverGroup(List<String> ids, List<Uuid> topics, Map<String, MemberAssignment> owned) {
         Set<Uuid> all = new HashSet<>(topics);
-        Set<Uuid> one = Set.of(topics.get(0));
         Map<String, MemberSubscriptionAndAssignmentImpl> members = new HashMap<>();
         Map<Uuid, Map<Integer, String>> owners = new HashMap<>();
         for (String id : ids) {
@@ -265,9 +233,8 @@ public class JavaAssignors {
             partitions.forEach((topic, numbers) -> numbers.forEach(number ->
                 owners.computeIfAbsent(topic, key -> new HashMap<>()).put(number, id)));
             members.put(id, new MemberSubscriptionAndAssignmentImpl(Optional.empty(), Optional.empty(),
-                id.equals(odd) ? one : all, new org.apache.kafka.coordinator.group.modern.Assignment(partitions)));
+                all, new org.apache.kafka.coordinator.group.modern.Assignment(partitions)));
         }
-        SubscriptionType type = odd == null ? SubscriptionType.HOMOGENEOUS : SubscriptionType.HETEROGENEOUS;
-        return new GroupSpecImpl(members, type, owners);
+        return new GroupSpecImpl(members, SubscriptionType.HOMOGENEOUS, owners);
     }
 }

@@ -1,1 +1,1 @@
-"""How fast our assignors are beside Kafka's own, kafka-python's and aiokafka's: ``python -m benchmarks.speed``."""
+"""How fast our assignors are beside Kafka's own: ``python -m benchmarks.speed``."""

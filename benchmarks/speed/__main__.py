@@ -1,17 +1,24 @@
-"""``python -m benchmarks.speed``: measures, and prints tables; ``--help`` lists what can be chosen."""
+"""``python -m benchmarks.speed``: measures, and prints a table; ``--help`` lists what can be chosen.
+
+The time is of a call from decoded subscriptions to every member's partitions by name. *ratio* is our time divided by
+that of Java's assignor in the client, *wire* the same from JoinGroup's bytes to SyncGroup's, and *server* our time
+divided by that of the KIP-848 assignor of the broker, which works on ids, not names. Below 1 we are faster.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 import platform
-import sys
-from itertools import chain
+import shutil
+from pathlib import Path
+
+from maven import JarsMissingError, jars
 
 from benchmarks.markdown import markdown
-from benchmarks.speed import java, table
-from benchmarks.speed.cases import ON_REQUEST, PHASES, SIZES, STRATEGY_NAMES
-from benchmarks.speed.measure import MEASURES, Cell, Plan, measure
+from benchmarks.speed.cases import PHASES, SIZES, STRATEGY_NAMES
+from benchmarks.speed.measure import MEASURES, Plan, measure
+from benchmarks.speed.table import table
 from loadwise.assignor.strategy import strategies
 
 
@@ -19,30 +26,23 @@ def main() -> None:
     """Measure what the arguments ask for."""
     arguments = _arguments()
     plan = Plan(
-        sizes=[size for size in (*SIZES, *ON_REQUEST) if size.partitions in arguments.sizes],
+        sizes=[size for size in SIZES if size.partitions in arguments.sizes],
         strategies=arguments.strategies,
         phases=arguments.phases,
-        measures=[name for name in MEASURES if name == "names" or name in arguments.measures],
+        measures=arguments.measures,
         seconds=arguments.seconds,
         rounds=arguments.rounds,
         java=[] if arguments.no_java else _java(),
     )
     print(f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}; load average {_load()}")
-    cases: list[list[Cell]] = []
-    for size in plan.sizes:
-        rows = []
-        for case in measure(plan, size, lambda what: print(what, file=sys.stderr, flush=True)):
-            cases.append(case)
-            rows.append(table.row(case))
-        print(f"\n{size.name} (partitions x members); load average {_load()}; times in ms, memory in MB\n")
-        print(markdown(table.HEADS, rows), flush=True)
-    print("\n" + "\n".join(f"{name}: {meaning}" for name, meaning in table.LEGEND))
-    print("\n".join(["", *table.gave_up(chain.from_iterable(cases))]))
-    print(f"All sizes:\n\n{markdown(*table.all_sizes(cases))}")
+    found = {size: dict(measure(plan, size)) for size in plan.sizes}
+    print(f"\n{markdown(*table(found))}\n\nload average {_load()}")
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.speed", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
 
     def words(text: str) -> list[str]:
         return text.split(",")
@@ -51,8 +51,7 @@ def _arguments() -> argparse.Namespace:
         "--sizes",
         type=lambda text: [int(word) for word in text.split(",")],
         default=[size.partitions for size in SIZES],
-        help="numbers of partitions: "
-        + ", ".join(f"{size.partitions} ({size.members} members)" for size in (*SIZES, *ON_REQUEST)),
+        help="numbers of partitions: " + ", ".join(f"{size.partitions} ({size.members} members)" for size in SIZES),
     )
     parser.add_argument("--strategies", type=words, default=[*STRATEGY_NAMES], help=", ".join(strategies()))
     parser.add_argument("--phases", type=words, default=[*PHASES], help=", ".join(PHASES))
@@ -64,11 +63,13 @@ def _arguments() -> argparse.Namespace:
 
 
 def _java() -> list[str]:
+    here = Path(__file__).parent
     try:
-        return java.command()
-    except java.JavaMissingError as error:
-        print(error)
+        classpath = f"{jars(here / 'pom.xml', 'benchmark')}/*"
+    except JarsMissingError as error:
+        print(f"Java's assignors are left out: {error}")
         return []
+    return [shutil.which("java") or "java", "-Xmx4g", "-cp", classpath, str(here / "JavaAssignors.java")]
 
 
 def _load() -> str:

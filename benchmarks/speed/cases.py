@@ -1,8 +1,7 @@
-"""What is measured: groups of some sizes, in some phases, under every strategy.
+"""What is measured: groups of some sizes, in two phases, under every strategy.
 
-The phases of a group whose members all subscribe to all topics, or all but the last one, which reads a single topic
-(``unequal``): ``first``, where nobody owns anything, and ``leave``, where everybody owns what ``first`` gave it and the
-member in the middle has gone.
+All members subscribe to all topics. In ``first`` no member owns anything. In ``leave`` each owns what ``first`` gave
+it, and the member in the middle has left.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from loadwise.assignor.subscription import JoinedMember, read_members, write_sub
 STRATEGY_NAMES = tuple(name for name, named in strategies().items() if named.algorithm in ALGORITHMS)
 """What groups of every size can use: not those that are for small ones only."""
 
-PHASES = ("first", "leave", "unequal", "unequal-leave")
+PHASES = ("first", "leave")
 _GENERATION = 1
 _SEED = 5
 
@@ -46,28 +45,12 @@ SIZES = (
     Size(100_000, 1_000, 500),
     Size(1_000_000, 2_000, 500),
 )
-ON_REQUEST = (Size(10_000_000, 10_000, 500),)
-"""Sizes that are measured only by name."""
 
 
 def partition_counts(size: Size) -> dict[str, int]:
     """The cluster's metadata: topics of the same size, as nearly as it goes."""
     share, extra = divmod(size.partitions, size.topics)
     return {f"topic-{number:05d}": share + (number < extra) for number in range(size.topics)}
-
-
-def subscriptions(phase: str, size: Size) -> dict[str, Collection[str]]:
-    """Member id to topics, before anybody leaves."""
-    everything = dict.fromkeys(partition_counts(size))
-    topics: dict[str, Collection[str]] = {f"member-{number:06d}": everything for number in range(size.members)}
-    if phase.startswith("unequal"):
-        topics[f"member-{size.members - 1:06d}"] = dict.fromkeys(list(everything)[:1])
-    return topics
-
-
-def leaver(size: Size) -> str:
-    """Who leaves in the phases called ``leave``."""
-    return f"member-{size.members // 2:06d}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +67,15 @@ class Case:
     @classmethod
     def of(cls, name: str, phase: str, size: Size) -> Case:
         """Make the input of one phase; ``leave`` starts from our own answer to ``first``."""
-        chosen = strategy(name)
-        topics, partitions = subscriptions(phase, size), partition_counts(size)
+        chosen, partitions = strategy(name), partition_counts(size)
+        members = [f"member-{number:06d}" for number in range(size.members)]
         load = _load(partitions) if chosen.traits.load else None
-        first = cls(chosen, [_join(chosen, member, topics[member]) for member in topics], partitions, load)
-        if not phase.endswith("leave"):
+        first = cls(chosen, [_join(chosen, member, partitions) for member in members], partitions, load)
+        if phase == "first":
             return first
         owned = first.answer()
-        del topics[leaver(size)]
-        return cls(chosen, [_join(chosen, m, topics[m], owned[m]) for m in topics], partitions, load)
+        del members[size.members // 2]
+        return cls(chosen, [_join(chosen, each, partitions, owned[each]) for each in members], partitions, load)
 
     def snapshot(self) -> GroupSnapshot:
         """The group as rows, which is what the bare algorithm is given."""
