@@ -89,7 +89,7 @@ bench-coordinator: $(VENV)/.all
 	$(BIN)/python -m benchmarks.coordinator.joins $(JOINS)
 	$(BIN)/python -m benchmarks.coordinator.records $(RECORDS)
 
-# format("loadwise") beside Spark's own format("kafka"): tables. It needs a JDK 17 and Maven, and
+# format("loadwise") beside Spark's own format("kafka"): a table. It needs a JDK 17 and Maven, and
 # makes an environment of its own where .venv has another PySpark than the connector is for.
 bench-spark: $(VENV)/.all
 	$(BIN)/python -m benchmarks.spark $(SPARK)

@@ -1,1 +1,1 @@
-"""The Spark source beside Spark's own: wall time, CPU seconds, even tasks. ``python -m benchmarks.spark``."""
+"""The Spark source beside Spark's own: wall time and CPU seconds. ``python -m benchmarks.spark``."""

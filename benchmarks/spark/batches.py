@@ -2,30 +2,50 @@
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from statistics import fmean
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 from confluent_kafka import Producer
+from topics import make_topic
 
 from benchmarks.spark.cpu import meter
-from benchmarks.spark.environment import make_topic
-from benchmarks.spark.memory import forget_peaks, peak_mb
-from benchmarks.spark.readers import OURS, Reader
-from benchmarks.spark.results import Measured, medians
-from benchmarks.spark.session import task_times_s
 
 PARTITIONS = 12
 VALUE = b"v" * 100
-WORKS: Mapping[str, Callable[[Any], Any]] = {
-    "count": lambda frame: frame.count(),
-    "all columns": lambda frame: frame.write.format("noop").mode("overwrite").save(),
-    # About 5 µs for a record of 100 bytes.
-    "work for each record": lambda frame: frame.selectExpr("max(sha2(repeat(value, 8), 512))").collect(),
+OURS, THEIRS, READY = "loadwise", "kafka", "ready"
+TUNED = {
+    "kafka.fetch.max.wait.ms": "10",
+    "kafka.max.poll.records": "20000",
+    "kafka.receive.buffer.bytes": str(1 << 20),
 }
-"""The work on the records."""
+"""The best settings of the connector: without the first it waits half a second at the end of a range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """One way to read a topic."""
+
+    name: str
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def frame(self, spark: Any, options: Mapping[str, str]) -> Any:
+        """A DataFrame of the topic that the options name."""
+        return spark.read.format(self.format).options(**options, **self.options).load()
+
+
+def readers(slots: int, records: int, *, connector: bool) -> list[Reader]:
+    """Ours, one that reads nothing (`benchmarks.spark.ready`), and Spark's own with defaults and tuned."""
+    # More slots than CPUs share these.
+    tasks = min(slots, os.cpu_count() or slots)
+    python = [Reader(OURS, OURS), Reader(READY, READY, {"records": str(records), "tasks": str(tasks)})]
+    theirs = [Reader(THEIRS, THEIRS), Reader(f"{THEIRS}, tuned", THEIRS, TUNED)]
+    return python + (theirs if connector else [])
 
 
 def publish(brokers: str, kind: str, records: int) -> str:
@@ -54,49 +74,32 @@ def partition_of(number: int, kind: str) -> int:
 
 
 def measure_batches(
-    spark: Any,
-    options: Mapping[str, str],
-    readers: Sequence[Reader],
-    *,
-    work: str,
-    rounds: int,
-    idle_mb: float,
-    warm_up: int = 1,
-) -> dict[str, Measured]:
-    """Median figures of each reader, with one of `WORKS`. ``idle_mb``: `benchmarks.spark.memory.idle_mb`.
-
-    The first ``warm_up`` turns do not count.
-    """
-    rows: dict[str, list[Measured]] = {reader.name: [] for reader in readers}
+    spark: Any, options: Mapping[str, str], each: Sequence[Reader], *, rounds: int, warm_up: int
+) -> list[tuple[float, float]]:
+    """Median wall and CPU seconds of each reader; the first ``warm_up`` turns do not count."""
+    found: dict[str, list[tuple[float, float]]] = {reader.name: [] for reader in each}
     for turn in range(rounds + warm_up):
-        for reader in in_turn(readers, turn):
-            row = measure_batch(spark, options, reader, work=work, idle_mb=idle_mb)
+        for reader in in_turn(each, turn):
+            measured = measure_batch(spark, options, reader)
             if turn >= warm_up:
-                rows[reader.name].append(row)
-    return {name: medians(mine) for name, mine in rows.items()}
+                found[reader.name].append(measured)
+    return [(median(wall_s), median(cpu_s)) for wall_s, cpu_s in (zip(*of, strict=True) for of in found.values())]
 
 
-def in_turn(readers: Sequence[Reader], turn: int) -> list[Reader]:
+def in_turn(each: Sequence[Reader], turn: int) -> list[Reader]:
     """All of them; another one begins each turn, and each comes after another one than in the turn before.
 
     Who comes after a slow one finds the machine colder. It is one row of a Williams design: of an even number of
     readers, each comes after each other one once in as many turns.
     """
-    steps = [0, *(step for far in range(1, len(readers)) for step in (far, -far))]
-    return [readers[(turn + step) % len(readers)] for step in steps[: len(readers)]]
+    steps = [0, *(step for far in range(1, len(each)) for step in (far, -far))]
+    return [each[(turn + step) % len(each)] for step in steps[: len(each)]]
 
 
-def measure_batch(
-    spark: Any, options: Mapping[str, str], reader: Reader, *, work: str, idle_mb: float = 0.0
-) -> Measured:
-    """One query, from before it is planned."""
-    group = str(uuid.uuid4())
-    spark.sparkContext.setJobGroup(group, reader.name)
-    forget_peaks(spark)
+def measure_batch(spark: Any, options: Mapping[str, str], reader: Reader) -> tuple[float, float]:
+    """Wall and CPU seconds of one query of all columns, from before it is planned."""
     with meter(spark) as cpu:
         began = time.monotonic()
-        WORKS[work](reader.frame(spark, options))
+        reader.frame(spark, options).write.format("noop").mode("overwrite").save()
         wall_s = time.monotonic() - began
-    tasks = task_times_s(spark, group)
-    memory_mb = peak_mb(spark) - idle_mb if reader.format == OURS else None
-    return Measured(wall_s, cpu.used_s, max(tasks) / fmean(tasks), memory_mb)
+    return wall_s, cpu.used_s

@@ -1,4 +1,4 @@
-"""The benchmark's environment: a PySpark of the connector's version, and Kafka and its jars from the tests' support."""
+"""A Python with a PySpark of the connector's version."""
 
 from __future__ import annotations
 
@@ -8,27 +8,10 @@ import sys
 import venv
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests" / "support"))  # which is no package: pytest finds it by its pythonpath
+from spark_connector import VERSION
 
-from kafka_process import kafka_from_jars, running_kafka  # noqa: E402 - only now it can be found
-from session_of_its_own import session_of_its_own  # noqa: E402 - likewise
-from spark_connector import VERSION, JarsMissingError, shortfall, spark_jars  # noqa: E402 - likewise
-from topics import make_topic  # noqa: E402 - likewise
-
-__all__ = [
-    "VERSION",
-    "JarsMissingError",
-    "fitting_python",
-    "kafka_from_jars",
-    "make_topic",
-    "running_kafka",
-    "session_of_its_own",
-    "shortfall",
-    "spark_jars",
-]
+from benchmarks import ROOT
 
 
 def fitting_python() -> str:

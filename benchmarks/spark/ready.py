@@ -6,33 +6,31 @@ one Arrow batch to Spark over and over. What a query with it takes is the floor 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from benchmarks.spark.readers import COUNTER, READY, RECORDS, TASKS
+from loadwise.spark_source.reading.arrow_batches import COLUMNS
 
-COLUMNS = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int"
 BATCH_RECORDS = 10_000
 TOPIC = f"uniform-{'0' * 36}"
 VALUE = b"v" * 100
 
 
 class ReadySource(DataSource):
-    """A number of records in a number of tasks; for a stream a file holds the number."""
+    """A number of records in a number of tasks."""
 
     @classmethod
     def name(cls) -> str:
         """The name for ``format()``."""
-        return READY
+        return "ready"
 
-    def schema(self) -> str:
+    def schema(self) -> StructType:
         """Those of Kafka's records."""
         return COLUMNS
 
@@ -40,17 +38,13 @@ class ReadySource(DataSource):
         """For a batch query."""
         return ReadyReader(self.options)
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - as Spark calls it
-        """For a stream."""
-        return ReadyStreamReader(self.options)
-
 
 class ReadyReader(DataSourceReader):
     """Returns ready-made batches."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._records = int(options[RECORDS])
-        self._tasks = int(options[TASKS])
+        self._records = int(options["records"])
+        self._tasks = int(options["tasks"])
 
     def partitions(self) -> list[InputPartition]:
         """Equal shares."""
@@ -58,29 +52,6 @@ class ReadyReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The batches of one task."""
-        return batches(partition.value)
-
-
-class ReadyStreamReader(DataSourceStreamReader):
-    """Returns as many records as a file says, in one task."""
-
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self._counter = Path(options[COUNTER])
-
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - as Spark calls it
-        """No records."""
-        return {RECORDS: 0}
-
-    def latestOffset(self) -> dict[str, int]:  # noqa: N802 - as Spark calls it
-        """All records up to now."""
-        return {RECORDS: read_counter(self._counter)}
-
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        """One task."""
-        return shares(end[RECORDS] - start[RECORDS], 1)
-
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Its batches."""
         return batches(partition.value)
 
 
@@ -99,29 +70,7 @@ def batches(records: int) -> Iterator[Any]:
 @cache
 def _batch() -> Any:
     """Once in each process."""
-    schema = pa.schema(
-        {
-            "key": pa.binary(),
-            "value": pa.binary(),
-            "topic": pa.string(),
-            "partition": pa.int32(),
-            "offset": pa.int64(),
-            "timestamp": pa.timestamp("us", "UTC"),
-            "timestampType": pa.int32(),
-        }
-    )
+    schema = to_arrow_schema(COLUMNS)
     values = {"key": None, "value": VALUE, "topic": TOPIC}
     arrays = [pa.array([values.get(field.name, 0)] * BATCH_RECORDS, field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def write_counter(counter: Path, records: int) -> None:
-    """Set the number of a stream's records."""
-    new = counter.with_suffix(".new")
-    new.write_text(str(records))
-    os.replace(new, counter)
-
-
-def read_counter(counter: Path) -> int:
-    """The last value."""
-    return int(counter.read_text())

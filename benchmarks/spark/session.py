@@ -1,4 +1,4 @@
-"""The Spark session that measures, and how long its tasks ran."""
+"""The Spark session that measures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.spark.environment import ROOT, session_of_its_own
+from session_of_its_own import session_of_its_own
+
+from benchmarks import ROOT
 from benchmarks.spark.ready import ReadySource
 from loadwise.spark_source.session import python_for_spark
 
@@ -21,14 +23,7 @@ def session(slots: int, *, jars: str, log: Path) -> Iterator[Any]:
     os.environ |= python_for_spark(sys.executable, os.environ.get("PATH", ""))
     # Spark's Python processes find `benchmarks.spark.ready` by it.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    settings = {
-        "spark.driver.memory": "2g",
-        # Between two looks for records: a micro-batch then seldom begins while its records are still being written.
-        "spark.sql.streaming.pollingDelay": "200ms",
-        "spark.sql.streaming.numRecentProgressUpdates": "10",
-    }
-    if jars:
-        settings["spark.jars"] = jars
+    settings = {"spark.driver.memory": "2g"} | ({"spark.jars": jars} if jars else {})
     with ExitStack() as running:
         with _standard_error_in(log):
             spark = running.enter_context(
@@ -50,13 +45,3 @@ def _standard_error_in(log: Path) -> Iterator[None]:
     finally:
         os.dup2(ours, 2)
         os.close(ours)
-
-
-def task_times_s(spark: Any, group: str) -> list[float]:
-    """How long each task ran of the first stage of a job group's first job: the one that reads."""
-    context = spark.sparkContext
-    tracker = context.statusTracker()
-    stages = [stage for job in tracker.getJobIdsForGroup(group) for stage in tracker.getJobInfo(job).stageIds]
-    store = context._jsc.sc().statusStore()
-    tasks = store.taskList(min(stages), 0, 10_000)
-    return [tasks.apply(index).duration().get() / 1000 for index in range(tasks.size())]

@@ -17,10 +17,7 @@ pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brin
 
 from spark_connector import spark_jars
 
-from benchmarks.spark.batches import measure_batch, publish
-from benchmarks.spark.memory import idle_mb
-from benchmarks.spark.micro_batches import measure_micro_batches
-from benchmarks.spark.readers import OURS, READY, batch_readers
+from benchmarks.spark.batches import measure_batches, publish, readers
 from benchmarks.spark.ready import ReadySource
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,36 +26,24 @@ pytestmark = [pytest.mark.spark]
 
 
 @pytest.mark.long
-def test_the_benchmark_measures_a_batch(spark, coordinator) -> None:
+def test_the_benchmark_measures_batches(spark, coordinator) -> None:
+    spark.dataSource.register(ReadySource)
     topic = publish(coordinator.bootstrap_servers, "skewed", 24)
     options = {"kafka.bootstrap.servers": coordinator.bootstrap_servers, "subscribe": topic}
-    [ours] = (reader for reader in batch_readers(2, 24, connector=False) if reader.name == OURS)
-    row = measure_batch(spark, options, ours, work="work for each record")
-    assert row.wall_s > 0
-    assert row.cpu_s > 0
-    assert row.longest_over_mean is not None
-    assert row.longest_over_mean >= 1
-
-
-@pytest.mark.long
-def test_the_benchmark_measures_micro_batches_of_the_size_that_is_asked_for(spark, coordinator) -> None:
-    spark.dataSource.register(ReadySource)
-    readers = [reader for reader in batch_readers(2, 24, connector=False) if reader.name in {OURS, READY}]
-    rows = measure_micro_batches(spark, coordinator.bootstrap_servers, readers, records=1, count=1, rounds=1, warm_up=0)
-    assert rows.keys() == {OURS, READY}
-    assert min(row.wall_s for row in rows.values()) > 0
+    found = measure_batches(spark, options, readers(2, 24, connector=False), rounds=1, warm_up=0)
+    assert len(found) == 2
+    assert all(wall_s > 0 and cpu_s >= 0 for wall_s, cpu_s in found)
 
 
 @pytest.mark.long
 def test_a_source_of_ready_made_batches_has_as_many_records_as_it_is_told(spark) -> None:
     spark.dataSource.register(ReadySource)
-    [ready] = (reader for reader in batch_readers(2, 25_001, connector=False) if reader.name == READY)
+    _, ready = readers(2, 25_001, connector=False)
     frame = ready.frame(spark, {})
     assert frame.count() == 25_001
     assert frame.rdd.getNumPartitions() == min(2, os.cpu_count() or 2)
     [row] = frame.selectExpr("min(length(value)) as least", "max(length(value)) as most").collect()
     assert (row.least, row.most) == (100, 100)
-    assert idle_mb(spark) > 20
 
 
 @pytest.mark.kafka
