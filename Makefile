@@ -81,13 +81,10 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Requests a second of one coordinator with one group of 2,000 members and 1,000,000 partitions; then, over sockets and beside
-# Apache Kafka where there is a JDK and Maven, groups and records: docs/benchmarks.md.
+# Groups, heartbeats and records over sockets, beside Apache Kafka where there is a JDK and Maven, and kfake where there is
+# Go: docs/benchmarks.md.
 bench-coordinator: $(VENV)/.all
 	$(BIN)/python -m benchmarks.coordinator $(COORDINATOR)
-	$(BIN)/python -m benchmarks.coordinator.rates $(RATES)
-	$(BIN)/python -m benchmarks.coordinator.joins $(JOINS)
-	$(BIN)/python -m benchmarks.coordinator.records $(RECORDS)
 
 # format("loadwise") beside Spark's own format("kafka"): a table. It needs a JDK 17 and Maven, and
 # makes an environment of its own where .venv has another PySpark than the connector is for.

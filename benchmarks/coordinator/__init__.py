@@ -1,1 +1,1 @@
-"""How many requests a second one coordinator answers, with one large group."""
+"""How fast a coordinator answers, beside Apache Kafka and kfake."""

@@ -7,23 +7,18 @@ from __future__ import annotations
 
 import os
 import shutil
-import ssl
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "support"))  # no package: pytest has it as a path
 
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_process import KafkaNotInstalledError, kafka_from_jars
 
 from benchmarks.coordinator.driver import PARTITIONS, TOPIC
-from loadwise.coordinator.security.certificates import Certificates
 
 WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from loadwise.cli import main; main()"
 """An import of a module that is None fails as if it were not installed."""
@@ -36,10 +31,12 @@ class Served:
     name: str
     bootstrap: str
     pid: int
-    ready_s: float | None
-    """How long it took to listen."""
-    tls: ssl.SSLContext | None = None
-    """What its clients need for TLS; None where it takes plain text."""
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port."""
+        host, _, port = self.bootstrap.partition(",")[0].rpartition(":")
+        return host, int(port)
 
     def cpu_s(self) -> float:
         """Processor time that it has taken so far."""
@@ -53,48 +50,17 @@ class Served:
 
 
 @contextmanager
-def ours(
-    *,
-    uvloop: bool,
-    name: str = "",
-    code: str = WITHOUT_UVLOOP,
-    options: Sequence[str] = (),
-    tls: ssl.SSLContext | None = None,
-) -> Iterator[Served]:
+def ours(*, uvloop: bool, code: str = WITHOUT_UVLOOP) -> Iterator[Served]:
     """Our coordinator as a program, on one event loop or the other; ``code`` starts it on asyncio's."""
-    name = name or ("loadwise, uvloop" if uvloop else "loadwise, asyncio")
     command = [sys.executable, "-m", "loadwise"] if uvloop else [sys.executable, "-c", code]
-    # With compiled modules, as whoever has started it before has them.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    subprocess.run(
-        [sys.executable, "-c", "import loadwise.cli.coordinator, loadwise.coordinator"], env=environment, check=True
-    )
-    start = time.perf_counter()
-    arguments = [*command, "coordinator", "--topic", f"{TOPIC}:{PARTITIONS}", *options]
-    with subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, text=True) as process:
+    arguments = [*command, "coordinator", "--topic", f"{TOPIC}:{PARTITIONS}"]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
-            bootstrap = process.stdout.readline().split()[-1]
-            ready_s = time.perf_counter() - start
-            yield Served(name, bootstrap, process.pid, ready_s, tls)
+            name = "loadwise, uvloop" if uvloop else "loadwise, asyncio"
+            yield Served(name, process.stdout.readline().split()[-1], process.pid)
         finally:
             process.terminate()
-
-
-@contextmanager
-def ours_safe(*, tls: bool = True, disk: bool = True) -> Iterator[Served]:
-    """Our coordinator on uvloop, with TLS, with a directory that keeps everything over restarts, or with both."""
-    name = "+".join(["TLS"] * tls + ["disk"] * disk)
-    with tempfile.TemporaryDirectory() as folder:
-        options = [f"--data-dir={folder}/data"] if disk else []
-        context = None
-        if tls:
-            certificates = Certificates(Path(folder))
-            options += ["--config=security.protocol=SSL", "--config=ssl.keystore.type=PEM"]
-            options += [f"--config=ssl.keystore.location={certificates.broker}"]
-            context = ssl.create_default_context(cafile=str(certificates.authority))
-        with ours(uvloop=True, name=f"loadwise, {name}", options=options, tls=context) as served:
-            yield served
 
 
 @contextmanager
@@ -104,7 +70,7 @@ def apache_kafka() -> Iterator[Served | None]:
         with kafka_from_jars(jvm=()) as addresses:
             admin = AdminClient({"bootstrap.servers": addresses["PLAINTEXT"], "log_level": 0})  # it outlives the broker
             admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(60)
-            yield Served("Apache Kafka", addresses["PLAINTEXT"], addresses.broker.pid, None)
+            yield Served("Apache Kafka", addresses["PLAINTEXT"], addresses.broker.pid)
     except KafkaNotInstalledError as error:
         print(f"Apache Kafka is left out: {error}")
         yield None
@@ -126,9 +92,7 @@ def kfake() -> Iterator[Served | None]:
             print(f"kfake is left out: {built.stderr.strip()}")
             yield None
             return
-        start = time.perf_counter()
         with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
-            bootstrap = process.stdout.readline().strip()
-            yield Served("kfake", bootstrap, process.pid, time.perf_counter() - start)
+            yield Served("kfake", process.stdout.readline().strip(), process.pid)
             process.terminate()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import selectors
 import socket
-import ssl
 import struct
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -53,7 +52,7 @@ class DriverError(Exception):
 class Member:
     """One connection, and where its member stands in the group."""
 
-    def __init__(self, address: tuple[str, int], group_id: str, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, address: tuple[str, int], group_id: str) -> None:
         self.group_id = group_id
         self.member_id = ""
         self.generation = NOT_STABLE
@@ -61,8 +60,6 @@ class Member:
         """What a member of KIP-848 was given last; None before it has joined."""
         self.socket = socket.create_connection(address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if tls is not None:
-            self.socket = tls.wrap_socket(self.socket, server_hostname=address[0])
         self.socket.setblocking(False)
         self.script: Script | None = None
         self.buffer = b""
@@ -168,15 +165,13 @@ class Member:
 class Driver:
     """Runs the scripts of many members at once."""
 
-    def __init__(self, bootstrap: str, tls: ssl.SSLContext | None = None) -> None:
-        self._tls = tls
-        host, _, port = bootstrap.partition(",")[0].rpartition(":")
-        self._address = (host, int(port))
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._address = address
         self._selector = selectors.DefaultSelector()
 
     def members(self, number: int, group_id: str) -> list[Member]:
         """So many members of a group, connected."""
-        made = [Member(self._address, group_id, self._tls) for _ in range(number)]
+        made = [Member(self._address, group_id) for _ in range(number)]
         for member in made:
             self._selector.register(member.socket, selectors.EVENT_READ, member)
         return made
@@ -239,12 +234,7 @@ def start(member: Member, script: Callable[[Member], Script]) -> bool:
 
 def take(member: Member) -> bool:
     """Read an answer and send the next request; False if the script has ended with it."""
-    try:
-        data = member.socket.recv(1 << 18)
-        while isinstance(member.socket, ssl.SSLSocket) and member.socket.pending():
-            data += member.socket.recv(1 << 18)
-    except ssl.SSLWantReadError:
-        return True  # what came belongs to TLS itself, or is not whole yet
+    data = member.socket.recv(1 << 18)
     if not data:
         raise DriverError(f"the broker hung up on {member.member_id}")
     data = member.buffer + data if member.buffer else data

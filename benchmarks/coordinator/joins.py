@@ -1,4 +1,4 @@
-"""``python -m benchmarks.coordinator.joins``: how fast groups form and shrink, beside Apache Kafka and kfake.
+"""How fast groups form and shrink.
 
 Four processes share the members, so that the clients limit the broker less than one process would. Members trickle in:
 the first generations of a group have a part of them. The last column of each line is the broker's processor time.
@@ -6,20 +6,17 @@ the first generations of a group have a part of them. The last column of each li
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import selectors
-import ssl
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
 from multiprocessing.connection import Connection
 from typing import Any
 from uuid import uuid4
 
-from benchmarks.coordinator.brokers import Served, apache_kafka, kfake, ours, ours_safe
+from benchmarks.coordinator.brokers import Served
 from benchmarks.coordinator.driver import NOT_STABLE, WAIT_S, DriverError, Member, start, take
 from benchmarks.coordinator.figures import Figures
 
@@ -30,8 +27,8 @@ HEARTBEAT_S = 0.1
 class GroupMember(Member):
     """A member of one of several groups."""
 
-    def __init__(self, address: tuple[str, int], group: int, group_id: str, tls: ssl.SSLContext | None) -> None:
-        super().__init__(address, group_id, tls)
+    def __init__(self, address: tuple[str, int], group: int, group_id: str) -> None:
+        super().__init__(address, group_id)
         self.group = group
         """The place of its group among those of the process."""
         self.beat_at_s = 0.0
@@ -44,7 +41,6 @@ class Clients:
 
     number: int
     address: tuple[str, int]
-    tls: ssl.SSLContext | None
     groups: Sequence[tuple[str, int]]
     """The group ids, and how many members of each this process has."""
     stable: Any
@@ -56,7 +52,7 @@ class Clients:
         """Let all members ``join``, or a tenth of them ``leave``; answer once all the others are stable."""
         selector = selectors.DefaultSelector()
         by_group = [
-            [GroupMember(self.address, group, group_id, self.tls) for _ in range(size)]
+            [GroupMember(self.address, group, group_id) for _ in range(size)]
             for group, (group_id, size) in enumerate(self.groups)
         ]
         for member in _all(by_group):
@@ -127,7 +123,6 @@ def _all(by_group: Sequence[Sequence[GroupMember]]) -> Iterator[GroupMember]:
 
 def measure(figures: Figures, served: Served, groups: int, members: int) -> None:
     """Add how long ``groups`` of ``members`` each take until all are stable, and again after a tenth has left."""
-    host, _, port = served.bootstrap.partition(",")[0].rpartition(":")
     ids = [f"joins-{uuid4()}" for _ in range(groups)]
     context = multiprocessing.get_context("fork")
     stable = context.Array("i", [NOT_STABLE] * (PROCESSES * groups), lock=False)
@@ -135,7 +130,7 @@ def measure(figures: Figures, served: Served, groups: int, members: int) -> None
     pipes, processes = [], []
     for number in range(PROCESSES):
         share = [(group_id, members // PROCESSES + (number < members % PROCESSES)) for group_id in ids]
-        clients = Clients(number, (host, int(port)), served.tls, share, stable, synced)
+        clients = Clients(number, served.address, share, stable, synced)
         pipe, theirs = context.Pipe()
         pipes.append(pipe)
         processes.append(context.Process(target=clients.work, args=(theirs,), daemon=True))
@@ -167,28 +162,3 @@ def measure(figures: Figures, served: Served, groups: int, members: int) -> None
 def _expect(pipe: Connection, word: str) -> None:
     if not pipe.poll(WAIT_S) or pipe.recv() != word:
         raise DriverError("a process of clients has failed")
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, and print a line for each row."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--shapes", default="1x1000,100x50", help="groups x members (default: 1x1000,100x50)")
-    options.add_argument("--rounds", type=int, default=3, help="how often each shape is played (default: 3)")
-    options.add_argument("--no-kafka", action="store_true", help="leave Apache Kafka and kfake out")
-    chosen = options.parse_args(arguments)
-    shapes = [tuple(map(int, shape.split("x"))) for shape in chosen.shapes.split(",")]
-    figures = Figures()
-    with ExitStack() as stack:
-        starting = [ours(uvloop=True), ours(uvloop=False), ours_safe(tls=False), ours_safe(disk=False)]
-        brokers = [stack.enter_context(each) for each in starting]
-        peers = [] if chosen.no_kafka else [stack.enter_context(peer()) for peer in (apache_kafka, kfake)]
-        brokers += [peer for peer in peers if peer is not None]
-        for groups, members in shapes:
-            for _ in range(chosen.rounds):
-                for served in brokers:
-                    measure(figures, served, groups, members)
-    print(f"\n{figures.table('over sockets, from four processes, medians')}")
-
-
-if __name__ == "__main__":
-    main()

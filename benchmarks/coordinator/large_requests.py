@@ -11,15 +11,12 @@ from __future__ import annotations
 import argparse
 import socket
 import struct
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "support"))  # no package: pytest has it as a path
 
 from large_frames import arrays, large_frame
 
@@ -59,17 +56,12 @@ class Beats:
     def run(self) -> None:
         """Until it is over; the member is unknown, and is told so."""
         body = struct.pack(">hhih", 12, 0, 1, -1) + b"\x00\x01g" + bytes(4) + b"\x00\x01m"
-        with socket.create_connection(_address(self.served), timeout=WAIT_S) as peer:
+        with socket.create_connection(self.served.address, timeout=WAIT_S) as peer:
             while not self.over.is_set():
                 start = time.perf_counter()
                 peer.sendall(struct.pack(">i", len(body)) + body)
                 _read(peer)
                 self.longest_s = max(self.longest_s, time.perf_counter() - start)
-
-
-def _address(served: Served) -> tuple[str, int]:
-    host, _, port = served.bootstrap.rpartition(":")
-    return host, int(port)
 
 
 def _read(peer: socket.socket) -> tuple[int, int] | None:
@@ -120,7 +112,7 @@ def attack(served: Served, turns: Path, api: Api, path: Sequence[str], megabytes
         file.write(bytes(8))  # the start of the program does not count
     start = time.perf_counter()
     try:
-        with socket.create_connection(_address(served), timeout=WAIT_S) as peer:
+        with socket.create_connection(served.address, timeout=WAIT_S) as peer:
             peer.sendall(data + _BEHIND)
             found = _read(peer)
     finally:

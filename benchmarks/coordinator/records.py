@@ -1,43 +1,39 @@
-"""``python -m benchmarks.coordinator.records``: how fast records go in and out, by librdkafka, beside Apache Kafka.
+"""How fast records go in and out, by librdkafka.
 
-Each client writes to a partition of its own and reads it again, on our coordinator and on an Apache Kafka, which is
-started where there is a JDK and Maven. The client is the same on both, and takes processor time from both.
+Each client writes to a partition of its own and reads it again. It takes processor time from the broker.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from uuid import uuid4
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from benchmarks.coordinator.brokers import Served, apache_kafka, ours
+from benchmarks.coordinator.brokers import Served
 from benchmarks.coordinator.figures import Figures
 
 _WAIT_S = 120
 _BATCH = 1000
+RECORD_BYTES = 100
 
 
 @dataclass(frozen=True)
 class Case:
-    """Records of one size, written with one setting of ``acks``."""
+    """So many clients that write with one setting of ``acks``."""
 
-    bytes: int
     acks: str
     clients: int
 
     @property
     def name(self) -> str:
-        """As ``1000 B, acks=all, 1 client``."""
-        return f"{self.bytes:,} B, acks={self.acks}, {self.clients} client{'s' if self.clients > 1 else ''}"
+        """As ``acks=all, 1 client``."""
+        return f"acks={self.acks}, {self.clients} client{'s' if self.clients > 1 else ''}"
 
 
-CASES = tuple(Case(size, acks, clients) for size in (100, 1000) for acks in ("1", "all") for clients in (1, 10))
+CASES = tuple(Case(acks, clients) for acks in ("1", "all") for clients in (1, 10))
 
 
 def produce(served: Served, topic: str, case: Case, count: int) -> tuple[float, float]:
@@ -47,7 +43,7 @@ def produce(served: Served, topic: str, case: Case, count: int) -> tuple[float, 
         "queue.buffering.max.messages": 1_000_000,
     }  # fmt: skip
     producers = [Producer(settings) for _ in range(case.clients)]
-    value = bytes(case.bytes)
+    value = bytes(RECORD_BYTES)
     refused: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, _: object) -> None:
@@ -97,31 +93,10 @@ def fetch(served: Served, topic: str, case: Case, count: int) -> tuple[float, fl
 
 def measure(figures: Figures, served: Served, case: Case, total_bytes: int) -> None:
     """Add how fast records are written and read."""
-    topic, count = f"records-{uuid4()}", total_bytes // case.bytes
+    topic, count = f"records-{uuid4()}", total_bytes // RECORD_BYTES
     admin = AdminClient({"bootstrap.servers": served.bootstrap})
     admin.create_topics([NewTopic(topic, case.clients, 1)])[topic].result(_WAIT_S)
     for what in (produce, fetch):
         seconds, cpu_s = what(served, topic, case, count)
         note = f"{cpu_s / total_bytes * 1e9:.1f} ms CPU per MB"
         figures.add(served, f"{what.__name__}, {case.name}, MB/s", "{:.0f}", total_bytes / seconds / 1e6, note=note)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, and print a line for each figure, and a table."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--megabytes", type=int, default=50, help="values that are written and read in each case")
-    options.add_argument("--no-kafka", action="store_true", help="leave Apache Kafka out")
-    options.add_argument("--cases", type=int, default=len(CASES), help="only so many cases")
-    chosen = options.parse_args(arguments)
-    figures = Figures()
-    with ExitStack() as running:
-        brokers = [running.enter_context(ours(uvloop=True))]
-        kafka = None if chosen.no_kafka else running.enter_context(apache_kafka())
-        for case in CASES[: chosen.cases]:
-            for served in [*brokers, kafka] if kafka else brokers:
-                measure(figures, served, case, chosen.megabytes * 1_000_000)
-    print(f"\n{figures.table('records by librdkafka')}")
-
-
-if __name__ == "__main__":
-    main()
