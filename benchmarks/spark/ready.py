@@ -12,7 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from loadwise.spark_source.reading.arrow_batches import COLUMNS
@@ -70,7 +69,10 @@ def batches(records: int) -> Iterator[Any]:
 @cache
 def _batch() -> Any:
     """Once in each process."""
-    schema = to_arrow_schema(COLUMNS)
+    number, data, text = pa.int32(), pa.binary(), pa.string()
+    types = [data, data, text, number, pa.int64(), pa.timestamp("us", "UTC"), number]
     values = {"key": None, "value": VALUE, "topic": TOPIC}
-    arrays = [pa.array([values.get(field.name, 0)] * BATCH_RECORDS, field.type) for field in schema]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    arrays = [
+        pa.array([values.get(name, 0)] * BATCH_RECORDS, kind) for name, kind in zip(COLUMNS.names, types, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=COLUMNS.names)
