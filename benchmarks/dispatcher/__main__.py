@@ -19,13 +19,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
+from benchmarks.dispatcher.apache import apache_cluster, javas_latencies
 from benchmarks.dispatcher.cluster import LEADS, SLOWED, TOPIC, cluster
 from benchmarks.dispatcher.pairs import compare
 from benchmarks.dispatcher.produce import CLIENTS, LINGER_MS, VALUE
+from benchmarks.markdown import markdown
 
 _WARM_UP = 5
 """One of so many records at a fixed rate, before those that count."""
@@ -54,14 +55,8 @@ class _Scene:
     """Whether each pair has new producers."""
 
 
-@dataclass(slots=True)
-class _Seen:
-    """The pairs of a client, by quantity: theirs and ours."""
-
-    pairs: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
-
-    def add(self, name: str, theirs: float, ours: float) -> None:
-        self.pairs.setdefault(name, []).append((theirs, ours))
+_Seen = dict[str, list[tuple[float, float]]]
+"""The pairs of a client, by quantity: theirs and ours."""
 
 
 def main() -> None:
@@ -76,40 +71,25 @@ def main() -> None:
     options.add_argument("--records", type=int, default=8_000, help="as many as they can")
     options.add_argument("--rate", type=float, default=2000.0, help="records a second...")
     options.add_argument("--seconds", type=float, default=3.0, help="... for so long; a quarter in healthy")
-    options.add_argument("--slowed-ms", type=int, help="default: 50; 200 with --apache")
-    options.add_argument("--against", choices=["own", "sticky"], default="own", help="sticky: kafka-python's other one")
     options.add_argument("--apache", action="store_true", help="on Apache Kafka instead of the coordinator")
     options.add_argument("--java", action="store_true", help="with Java's producer")
     given = options.parse_args()
-    if given.slowed_ms is None:
-        given.slowed_ms = 200 if given.apache else 50
+    slowed_ms = 200 if given.apache else 50
     scenes = [
         _Scene("slow", given.pairs, given.records, given.seconds, fresh=True),
         _Scene("healthy", given.healthy_pairs, given.records, given.seconds / 4, fresh=False),
     ]
-    with _brokers(apache=given.apache) as brokers:
+    with apache_cluster() if given.apache else cluster() as brokers:
         for scene in scenes:
             if scene.name in (given.scene or ["slow", "healthy"]):
-                brokers.slow(given.slowed_ms if scene.name == "slow" else 0)
-                _print(scene, _play(scene, brokers, given), given)
-
-
-@contextlib.contextmanager
-def _brokers(*, apache: bool) -> Iterator[Brokers]:
-    if apache:
-        from benchmarks.dispatcher.apache import apache_cluster
-
-        with apache_cluster() as brokers:
-            yield brokers
-    else:
-        with cluster() as brokers:
-            yield brokers
+                brokers.slow(slowed_ms if scene.name == "slow" else 0)
+                _print(scene, _play(scene, brokers, given), given, slowed_ms)
 
 
 def _play(scene: _Scene, brokers: Brokers, given: argparse.Namespace) -> dict[str, _Seen]:
-    clients = given.client or CLIENTS
-    seen = {client: _Seen() for client in clients}
-    partitioners = (given.against, "loadwise")
+    clients, count = given.client or CLIENTS, int(given.rate * scene.seconds)
+    seen: dict[str, _Seen] = {client: {} for client in clients}
+    partitioners = ("own", "loadwise")
     with contextlib.ExitStack() as kept:
         running = {}
         if not scene.fresh:
@@ -128,13 +108,20 @@ def _play(scene: _Scene, brokers: Brokers, given: argparse.Namespace) -> dict[st
                             producer = opened.enter_context(_Producer(client, partitioner, brokers))
                         found[partitioner] = _measure(producer, scene, given.rate)
                 steady[client] = found["loadwise"]
-                for name, theirs in found[given.against].items():
-                    seen[client].add(name, theirs, found["loadwise"][name])
+                for name, theirs in found["own"].items():
+                    seen[client].setdefault(name, []).append((theirs, found["loadwise"][name]))
             if given.java and scene.fresh:
-                java = _java(brokers, scene, given.rate)
+                java = javas_latencies(
+                    brokers.address,
+                    count,
+                    count // (_WARM_UP - 1),
+                    rate=given.rate,
+                    value_bytes=len(VALUE),
+                    linger_ms=LINGER_MS,
+                )
                 for client in clients:
                     for name, theirs in java.items():
-                        seen[client].add(f"{name} beside Java's", theirs, steady[client][name])
+                        seen[client].setdefault(f"{name} beside Java's", []).append((theirs, steady[client][name]))
             print(f"{scene.name}: pair {pair + 1} of {scene.pairs}", file=sys.stderr, flush=True)
     return seen
 
@@ -146,16 +133,6 @@ def _measure(producer: _Producer, scene: _Scene, rate: float) -> dict[str, float
     return {name: flood[name] for name in ("records/s", "CPU µs")} | {
         name: steady[name] for name in ("mean ms", "p99 ms")
     }
-
-
-def _java(brokers: Brokers, scene: _Scene, rate: float) -> dict[str, float]:
-    from benchmarks.dispatcher.apache import javas_latencies_ms
-
-    count = int(rate * scene.seconds)
-    mean_ms, p99_ms = javas_latencies_ms(
-        brokers.address, count, count // (_WARM_UP - 1), rate=rate, value_bytes=len(VALUE), linger_ms=LINGER_MS
-    )
-    return {"mean ms": mean_ms, "p99 ms": p99_ms}
 
 
 class _Producer:
@@ -188,16 +165,13 @@ class _Producer:
         return found
 
 
-def _print(scene: _Scene, seen: dict[str, _Seen], given: argparse.Namespace) -> None:
+def _print(scene: _Scene, seen: dict[str, _Seen], given: argparse.Namespace, slowed_ms: int) -> None:
     where = "Apache Kafka" if given.apache else "coordinator"
     slowed = f"broker {SLOWED}, which leads {LEADS[SLOWED]} of {sum(LEADS.values())} partitions, slowed by"
-    about = f"{slowed} {given.slowed_ms} ms" if scene.name == "slow" else "no broker slowed"
-    print(f"\n{where}, {about}; {given.against} to loadwise, {scene.pairs} pairs, load {os.getloadavg()[0]:.1f}\n")
-    names = list(next(iter(seen.values())).pairs)
-    print(f"| {scene.name} | " + " | ".join(names) + " |")
-    print("|---" * (len(names) + 1) + "|")
-    for client, found in seen.items():
-        print(f"| {client} | " + " | ".join(str(compare(found.pairs[name])) for name in names) + " |", flush=True)
+    about = f"{slowed} {slowed_ms} ms" if scene.name == "slow" else "no broker slowed"
+    print(f"\n{where}, {about}; own to loadwise, {scene.pairs} pairs, load {os.getloadavg()[0]:.1f}\n")
+    rows = [[client, *(str(compare(pairs)) for pairs in found.values())] for client, found in seen.items()]
+    print(markdown([scene.name, *next(iter(seen.values()))], rows), flush=True)
 
 
 if __name__ == "__main__":

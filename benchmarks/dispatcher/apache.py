@@ -8,12 +8,8 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/support"))
 
 from kafka_process import jars
 from three_kafkas import three_kafkas
@@ -71,9 +67,9 @@ def apache_cluster() -> Iterator[ApacheCluster]:
             cluster.slow(0)
 
 
-def javas_latencies_ms(
+def javas_latencies(
     address: str, records: int, warm_up: int, *, rate: float, value_bytes: int, linger_ms: int
-) -> tuple[float, float]:
+) -> dict[str, float]:
     """Return mean and p99 of Java's producer (KIP-794) at this rate, after a warm-up."""
     java = shutil.which("java")
     if java is None:
@@ -88,4 +84,4 @@ def javas_latencies_ms(
     found = _JAVAS_RESULT.findall(ran.stdout.strip().splitlines()[-1] if ran.stdout.strip() else "")
     if ran.returncode or not found:
         raise SystemExit(f"Java's producer failed: {ran.stdout}{ran.stderr}")
-    return float(found[-1][0]), float(found[-1][1])
+    return dict(zip(("mean ms", "p99 ms"), map(float, found[-1]), strict=True))

@@ -59,15 +59,12 @@ class Producer(Protocol):
 class _KafkaPython:
     def __init__(self, address: str, topic: str, partitioner: str) -> None:
         from kafka import KafkaProducer
-        from kafka.partitioner import StickyPartitioner
 
         from loadwise import kafka_python_producer
 
         config: dict[str, Any] = {"bootstrap_servers": address, "linger_ms": LINGER_MS}
         if partitioner == "loadwise":
             self._producer = kafka_python_producer(dispatcher=Dispatcher(), **config)
-        elif partitioner == "sticky":
-            self._producer = KafkaProducer(partitioner=StickyPartitioner(), **config)
         else:
             self._producer = KafkaProducer(**config)
         self._topic = topic
@@ -172,7 +169,7 @@ def main() -> None:
     """Run what the command line and the lines of standard input ask for."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("client", choices=CLIENTS)
-    options.add_argument("partitioner", choices=["own", "sticky", "loadwise"])
+    options.add_argument("partitioner", choices=["own", "loadwise"])
     options.add_argument("address")
     options.add_argument("topic")
     given = options.parse_args()
