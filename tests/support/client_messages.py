@@ -12,6 +12,7 @@ import kafka.protocol.producer
 import kafka.protocol.sasl
 from kafka.protocol.api_message import ApiMessage
 
+from loadwise.protocol.schemas import schema
 from loadwise.running_group.kafka_python_messages import FromSchema
 
 MODULES = (
@@ -25,9 +26,10 @@ MODULES = (
 
 @cache
 def client_message(name: str) -> Any:
-    """The class of a message, as ``JoinGroupRequest``."""
+    """The class of a message, as ``JoinGroupRequest``: kafka-python's own, where that has all versions of ours."""
     found = next((vars(module)[name] for module in MODULES if name in vars(module)), None)
-    return FromSchema(name, (ApiMessage,), {}) if found is None else found
+    is_whole = found is not None and found.max_version >= schema(name).versions[-1]
+    return found if is_whole else FromSchema(name, (ApiMessage,), {})
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import admin_exchanges
-import client_messages
+import client_messages as messages
 import config_exchanges
 import pytest
 import security_exchanges
@@ -20,7 +20,6 @@ import transaction_exchanges
 from client_messages import client_message
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka.protocol import admin, consumer, metadata, producer
 from record_batches import batch
 from seeds import examples
 from wires import APIS, Wire, only
@@ -33,49 +32,49 @@ from loadwise.protocol.messages import Api, encode_response
 
 
 def api_versions(wire: Wire, version: int) -> None:
-    request = metadata.ApiVersionsRequest(version=version, client_software_name="x", client_software_version="1.0")
+    request = messages.ApiVersionsRequest(version=version, client_software_name="x", client_software_version="1.0")
     answer = wire.ask(request, version)
     assert answer.error_code == 0
     assert {row.api_key for row in answer.api_keys} == set(services())
 
 
 def metadata_of_topics(wire: Wire, version: int) -> None:
-    topic = metadata.MetadataRequest.MetadataRequestTopic(name="t", topic_id=None)
-    answer = wire.ask(metadata.MetadataRequest(version=version, topics=[topic]), version)
+    topic = messages.MetadataRequest.MetadataRequestTopic(name="t", topic_id=None)
+    answer = wire.ask(messages.MetadataRequest(version=version, topics=[topic]), version)
     found = only(answer.topics)
     assert (found.name, found.error_code, len(found.partitions)) == ("t", 0, 2)
     assert [(node.node_id, node.host, node.port) for node in answer.brokers] == [(1, "127.0.0.1", 9092)]
-    every = metadata.MetadataRequest(version=version, topics=None if version else [])
+    every = messages.MetadataRequest(version=version, topics=None if version else [])
     assert only(wire.ask(every, version).topics).name == "t"
     if version >= 12:
         for name in (None, ""):  # the second is how Java writes it
-            by_id = metadata.MetadataRequest.MetadataRequestTopic(name=name, topic_id=wire.topic_id)
-            assert only(wire.ask(metadata.MetadataRequest(version=version, topics=[by_id]), version).topics).name == "t"
+            by_id = messages.MetadataRequest.MetadataRequestTopic(name=name, topic_id=wire.topic_id)
+            assert only(wire.ask(messages.MetadataRequest(version=version, topics=[by_id]), version).topics).name == "t"
 
 
 def find_coordinator(wire: Wire, version: int) -> None:
-    request = metadata.FindCoordinatorRequest(version=version, key="g", key_type=0, coordinator_keys=["g"])
+    request = messages.FindCoordinatorRequest(version=version, key="g", key_type=0, coordinator_keys=["g"])
     answer = wire.ask(request, version)
     found = answer if version < 4 else only(answer.coordinators)
     assert (found.error_code, found.node_id, found.port) == (0, 1, 9092)
 
 
 def produce(wire: Wire, version: int) -> None:
-    topic = producer.ProduceRequest.TopicProduceData
+    topic = messages.ProduceRequest.TopicProduceData
     data = topic.PartitionProduceData(index=1, records=batch([b"x"]))
     topics = [topic(name="t", topic_id=wire.topic_id, partition_data=[data])]
-    request = producer.ProduceRequest(version=version, transactional_id=None, acks=-1, timeout_ms=1, topic_data=topics)
+    request = messages.ProduceRequest(version=version, transactional_id=None, acks=-1, timeout_ms=1, topic_data=topics)
     answer = only(only(wire.ask(request, version).responses).partition_responses)
     assert (answer.index, answer.error_code, answer.base_offset) == (1, 0, 0)
 
 
 def fetch(wire: Wire, version: int) -> None:
-    topic = consumer.FetchRequest.FetchTopic
+    topic = messages.FetchRequest.FetchTopic
     partition = topic.FetchPartition(
         partition=0, current_leader_epoch=-1, fetch_offset=1, last_fetched_epoch=-1, log_start_offset=-1,
         partition_max_bytes=1000, replica_directory_id=None, high_watermark=2**63 - 1,
     )  # fmt: skip
-    request = consumer.FetchRequest(
+    request = messages.FetchRequest(
         version=version,
         cluster_id=None,
         max_wait_ms=0,
@@ -92,11 +91,11 @@ def fetch(wire: Wire, version: int) -> None:
 
 
 def list_offsets(wire: Wire, version: int) -> None:
-    topic = consumer.ListOffsetsRequest.ListOffsetsTopic
+    topic = messages.ListOffsetsRequest.ListOffsetsTopic
 
     def offset(timestamp: int) -> int:
         each = topic.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=timestamp)
-        request = consumer.ListOffsetsRequest(
+        request = messages.ListOffsetsRequest(
             version=version, replica_id=-1, isolation_level=0, topics=[topic(name="t", partitions=[each])]
         )
         found = only(only(wire.ask(request, version).topics).partitions)
@@ -107,11 +106,11 @@ def list_offsets(wire: Wire, version: int) -> None:
 
 
 def join_group(wire: Wire, version: int) -> None:
-    row = consumer.JoinGroupRequest.JoinGroupRequestProtocol
+    row = messages.JoinGroupRequest.JoinGroupRequestProtocol
 
     def join(member_id: str) -> Any:
         return wire.ask(
-            consumer.JoinGroupRequest(
+            messages.JoinGroupRequest(
                 version=version,
                 group_id="new",
                 session_timeout_ms=1000,
@@ -135,7 +134,7 @@ def join_group(wire: Wire, version: int) -> None:
 
 
 def consumer_group_heartbeat(wire: Wire, version: int) -> None:
-    request = client_messages.ConsumerGroupHeartbeatRequest
+    request = messages.ConsumerGroupHeartbeatRequest
 
     def beat(**fields: Any) -> Any:
         return wire.ask(request(version=version, group_id="new", member_id="m", **fields), version)
@@ -153,7 +152,7 @@ def consumer_group_heartbeat(wire: Wire, version: int) -> None:
 
 def consumer_group_describe(wire: Wire, version: int) -> None:
     consumer_group_heartbeat(wire, 0)
-    request = client_messages.ConsumerGroupDescribeRequest(version=version, group_ids=["new", "g", "none"])
+    request = messages.ConsumerGroupDescribeRequest(version=version, group_ids=["new", "g", "none"])
     found, classic, missing = wire.ask(request, version).groups
     assert (found.error_code, found.group_state, found.group_epoch, found.assignor_name) == (0, "Stable", 2, "uniform")
     member = only(found.members)
@@ -165,7 +164,7 @@ def consumer_group_describe(wire: Wire, version: int) -> None:
 
 
 def sync_group(wire: Wire, version: int) -> None:
-    request = consumer.SyncGroupRequest(
+    request = messages.SyncGroupRequest(
         version=version,
         group_id="g",
         generation_id=1,
@@ -178,23 +177,23 @@ def sync_group(wire: Wire, version: int) -> None:
 
 
 def heartbeat(wire: Wire, version: int) -> None:
-    request = consumer.HeartbeatRequest(version=version, group_id="g", generation_id=1, member_id="nobody")
+    request = messages.HeartbeatRequest(version=version, group_id="g", generation_id=1, member_id="nobody")
     assert wire.ask(request, version).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def leave_group(wire: Wire, version: int) -> None:
-    row = consumer.LeaveGroupRequest.MemberIdentity(member_id="nobody", group_instance_id=None, reason=None)
-    request = consumer.LeaveGroupRequest(version=version, group_id="g", member_id="nobody", members=[row])
+    row = messages.LeaveGroupRequest.MemberIdentity(member_id="nobody", group_instance_id=None, reason=None)
+    request = messages.LeaveGroupRequest(version=version, group_id="g", member_id="nobody", members=[row])
     answer = wire.ask(request, version)
     assert (answer if version < 3 else only(answer.members)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def offset_commit(wire: Wire, version: int) -> None:
-    topic = consumer.OffsetCommitRequest.OffsetCommitRequestTopic
+    topic = messages.OffsetCommitRequest.OffsetCommitRequestTopic
     partition = topic.OffsetCommitRequestPartition(
         partition_index=1, committed_offset=9, committed_leader_epoch=-1, committed_metadata=None
     )
-    request = consumer.OffsetCommitRequest(
+    request = messages.OffsetCommitRequest(
         version=version,
         group_id="g",
         generation_id_or_member_epoch=-1,
@@ -207,26 +206,26 @@ def offset_commit(wire: Wire, version: int) -> None:
 
 
 def offset_fetch(wire: Wire, version: int) -> None:
-    one = consumer.OffsetFetchRequest.OffsetFetchRequestTopic(name="t", partition_indexes=[0, 1])
-    many = consumer.OffsetFetchRequest.OffsetFetchRequestGroup
+    one = messages.OffsetFetchRequest.OffsetFetchRequestTopic(name="t", partition_indexes=[0, 1])
+    many = messages.OffsetFetchRequest.OffsetFetchRequestGroup
     topic = many.OffsetFetchRequestTopics(name="t", topic_id=wire.topic_id, partition_indexes=[0, 1])
     group = many(group_id="g", member_id=None, member_epoch=-1, topics=[topic])
-    request = consumer.OffsetFetchRequest(version=version, group_id="g", topics=[one], groups=[group])
+    request = messages.OffsetFetchRequest(version=version, group_id="g", topics=[one], groups=[group])
     answer = wire.ask(request, version)
     partitions = only((answer if version < 8 else only(answer.groups)).topics).partitions
     assert [(each.committed_offset, each.metadata) for each in partitions] == [(2, "note"), (-1, "")]
     if version >= 2:
         every = many(group_id="g", member_id=None, member_epoch=-1, topics=None)
         answer = wire.ask(
-            consumer.OffsetFetchRequest(version=version, group_id="g", topics=None, groups=[every]), version
+            messages.OffsetFetchRequest(version=version, group_id="g", topics=None, groups=[every]), version
         )
         assert len(only((answer if version < 8 else only(answer.groups)).topics).partitions) == 1
 
 
 def offset_delete(wire: Wire, version: int) -> None:
-    topic = consumer.OffsetDeleteRequest.OffsetDeleteRequestTopic
+    topic = messages.OffsetDeleteRequest.OffsetDeleteRequestTopic
     partitions = [topic.OffsetDeleteRequestPartition(partition_index=0)]
-    request = consumer.OffsetDeleteRequest(
+    request = messages.OffsetDeleteRequest(
         version=version, group_id="g", topics=[topic(name="t", partitions=partitions)]
     )
     assert only(only(wire.ask(request, version).topics).partitions).error_code == 0
@@ -234,9 +233,9 @@ def offset_delete(wire: Wire, version: int) -> None:
 
 
 def offset_for_leader_epoch(wire: Wire, version: int) -> None:
-    topic = consumer.OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+    topic = messages.OffsetForLeaderEpochRequest.OffsetForLeaderTopic
     partition = topic.OffsetForLeaderPartition(partition=0, current_leader_epoch=0, leader_epoch=0)
-    request = consumer.OffsetForLeaderEpochRequest(
+    request = messages.OffsetForLeaderEpochRequest(
         version=version, replica_id=-1, topics=[topic(topic="t", partitions=[partition])]
     )
     answer = only(only(wire.ask(request, version).topics).partitions)
@@ -244,14 +243,14 @@ def offset_for_leader_epoch(wire: Wire, version: int) -> None:
 
 
 def init_producer_id(wire: Wire, version: int) -> None:
-    request = producer.InitProducerIdRequest(version=version, transactional_id=None, transaction_timeout_ms=1000)
+    request = messages.InitProducerIdRequest(version=version, transactional_id=None, transaction_timeout_ms=1000)
     answer = wire.ask(request, version)
     assert (answer.error_code, answer.producer_epoch) == (0, 0)
     assert answer.producer_id != wire.ask(request, version).producer_id
 
 
 def describe_groups(wire: Wire, version: int) -> None:
-    answer = wire.ask(admin.DescribeGroupsRequest(version=version, groups=["g", "none"]), version)
+    answer = wire.ask(messages.DescribeGroupsRequest(version=version, groups=["g", "none"]), version)
     found, missing = answer.groups
     assert (found.group_state, found.error_code, missing.group_state) == ("Empty", 0, "Dead")
     assert missing.error_code == (ErrorCode.GROUP_ID_NOT_FOUND if version >= 6 else 0)
@@ -260,7 +259,9 @@ def describe_groups(wire: Wire, version: int) -> None:
 def list_groups(wire: Wire, version: int) -> None:
     def listed(**filters: Any) -> list[str]:
         fields = {"states_filter": [], "types_filter": []} | filters
-        return [each.group_id for each in wire.ask(admin.ListGroupsRequest(version=version, **fields), version).groups]
+        return [
+            each.group_id for each in wire.ask(messages.ListGroupsRequest(version=version, **fields), version).groups
+        ]
 
     assert listed() == ["g"]
     if version >= 4:
@@ -271,18 +272,18 @@ def list_groups(wire: Wire, version: int) -> None:
 
 
 def delete_groups(wire: Wire, version: int) -> None:
-    answer = wire.ask(admin.DeleteGroupsRequest(version=version, groups_names=["g", "none"]), version)
+    answer = wire.ask(messages.DeleteGroupsRequest(version=version, groups_names=["g", "none"]), version)
     assert [each.error_code for each in answer.results] == [0, ErrorCode.GROUP_ID_NOT_FOUND]
 
 
 def create_topics(wire: Wire, version: int) -> None:
-    row = admin.CreateTopicsRequest.CreatableTopic
+    row = messages.CreateTopicsRequest.CreatableTopic
 
     def new(name: str, partitions: int, replicas: int) -> Any:
         return row(name=name, num_partitions=partitions, replication_factor=replicas, assignments=[], configs=[])
 
     wanted = [new("n", 4, 1), new("t", 1, 1), new("a/b", 1, 1), new("z", 0, 1), new("r", 1, 3), new("d", -1, -1)]
-    answer = wire.ask(admin.CreateTopicsRequest(version=version, topics=wanted, timeout_ms=1), version)
+    answer = wire.ask(messages.CreateTopicsRequest(version=version, topics=wanted, timeout_ms=1), version)
     assert [each.error_code for each in answer.topics] == [
         ErrorCode.NONE,
         ErrorCode.TOPIC_ALREADY_EXISTS,
@@ -294,15 +295,15 @@ def create_topics(wire: Wire, version: int) -> None:
     topic = wire.cluster.topics.get("n")
     assert topic is not None
     assert len(topic.partitions) == 4
-    dry = admin.CreateTopicsRequest(version=version, topics=[new("v", 1, 1)], timeout_ms=1, validate_only=True)
+    dry = messages.CreateTopicsRequest(version=version, topics=[new("v", 1, 1)], timeout_ms=1, validate_only=True)
     assert only(wire.ask(dry, version).topics).error_code == 0
     assert wire.cluster.topics.get("v") is None
 
 
 def create_partitions(wire: Wire, version: int) -> None:
-    row = admin.CreatePartitionsRequest.CreatePartitionsTopic
+    row = messages.CreatePartitionsRequest.CreatePartitionsTopic
     wanted = [row(name="t", count=3, assignments=None), row(name="x", count=3, assignments=None)]
-    request = admin.CreatePartitionsRequest(version=version, topics=wanted, timeout_ms=1, validate_only=False)
+    request = messages.CreatePartitionsRequest(version=version, topics=wanted, timeout_ms=1, validate_only=False)
     answer = wire.ask(request, version)
     assert [each.error_code for each in answer.results] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert only(wire.cluster.topics).partitions[2].log.end_offset == 0
@@ -311,9 +312,9 @@ def create_partitions(wire: Wire, version: int) -> None:
 
 
 def delete_topics(wire: Wire, version: int) -> None:
-    row = admin.DeleteTopicsRequest.DeleteTopicState
+    row = messages.DeleteTopicsRequest.DeleteTopicState
     wanted = [row(name="t", topic_id=None), row(name="x", topic_id=None)]
-    request = admin.DeleteTopicsRequest(version=version, topics=wanted, topic_names=["t", "x"], timeout_ms=1)
+    request = messages.DeleteTopicsRequest(version=version, topics=wanted, topic_names=["t", "x"], timeout_ms=1)
     answer = wire.ask(request, version)
     assert [each.error_code for each in answer.responses] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert list(wire.cluster.topics) == []
@@ -321,14 +322,14 @@ def delete_topics(wire: Wire, version: int) -> None:
 
 
 def describe_configs(wire: Wire, version: int) -> None:
-    row = admin.DescribeConfigsRequest.DescribeConfigsResource
+    row = messages.DescribeConfigsRequest.DescribeConfigsResource
     wanted = [
         row(resource_type=2, resource_name="t", configuration_keys=["retention.ms"]),
         row(resource_type=4, resource_name="1", configuration_keys=None),
         row(resource_type=2, resource_name="x", configuration_keys=None),
         row(resource_type=9, resource_name="x", configuration_keys=None),
     ]
-    answer = wire.ask(admin.DescribeConfigsRequest(version=version, resources=wanted), version)
+    answer = wire.ask(messages.DescribeConfigsRequest(version=version, resources=wanted), version)
     assert [each.error_code for each in answer.results] == [
         ErrorCode.NONE,
         ErrorCode.NONE,
@@ -340,7 +341,7 @@ def describe_configs(wire: Wire, version: int) -> None:
 
 
 def describe_cluster(wire: Wire, version: int) -> None:
-    answer = wire.ask(admin.DescribeClusterRequest(version=version), version)
+    answer = wire.ask(messages.DescribeClusterRequest(version=version), version)
     assert (only(answer.brokers).broker_id, answer.controller_id) == (1, 1)
 
 
@@ -395,7 +396,7 @@ def test_kept_metadata_follow_every_change_of_the_topics() -> None:
     wire = Wire()
 
     def seen() -> dict[str, int]:
-        answer = wire.ask(metadata.MetadataRequest(version=9, topics=None), 9)
+        answer = wire.ask(messages.MetadataRequest(version=9, topics=None), 9)
         return {topic.name: len(topic.partitions) for topic in answer.topics}
 
     assert seen() == {"t": 2}
@@ -411,8 +412,8 @@ def test_asking_for_a_topic_makes_it_if_the_client_lets_it() -> None:
     wire = Wire()
 
     def ask(name: str, create: bool) -> int:
-        topic = metadata.MetadataRequest.MetadataRequestTopic(name=name)
-        request = metadata.MetadataRequest(version=9, topics=[topic], allow_auto_topic_creation=create)
+        topic = messages.MetadataRequest.MetadataRequestTopic(name=name)
+        request = messages.MetadataRequest(version=9, topics=[topic], allow_auto_topic_creation=create)
         return int(only(wire.ask(request, 9).topics).error_code)
 
     assert ask("new", create=False) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -422,7 +423,7 @@ def test_asking_for_a_topic_makes_it_if_the_client_lets_it() -> None:
 
 def test_a_fetch_with_too_small_limits_still_gets_one_batch() -> None:
     wire = Wire()
-    topic = consumer.FetchRequest.FetchTopic
+    topic = messages.FetchRequest.FetchTopic
     for partition_limit, limit in ((1, 10_000), (10_000, 1), (0, 0)):
         partition = topic.FetchPartition(
             partition=0,
@@ -431,7 +432,7 @@ def test_a_fetch_with_too_small_limits_still_gets_one_batch() -> None:
             log_start_offset=-1,
             partition_max_bytes=partition_limit,
         )
-        request = consumer.FetchRequest(
+        request = messages.FetchRequest(
             version=11,
             max_wait_ms=0,
             min_bytes=1,
@@ -497,12 +498,12 @@ def test_no_request_that_the_schema_allows_breaks_its_handler(api: Api, data: st
 
 def test_a_topic_may_say_how_large_its_batches_can_be() -> None:
     wire = Wire()
-    row = admin.CreateTopicsRequest.CreatableTopic
+    row = messages.CreateTopicsRequest.CreatableTopic
 
     def create(name: str, limit: str) -> int:
         configs = [row.CreatableTopicConfig(name="max.message.bytes", value=limit)]
         topic = row(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=configs)
-        request = admin.CreateTopicsRequest(version=7, topics=[topic], timeout_ms=1)
+        request = messages.CreateTopicsRequest(version=7, topics=[topic], timeout_ms=1)
         return int(only(wire.ask(request, 7).topics).error_code)
 
     assert [create("a", "x"), create("b", "-1"), create("small", "100")] == [40, 40, 0]
@@ -516,7 +517,7 @@ def test_a_topic_may_say_how_large_its_batches_can_be() -> None:
 
 def test_producers_of_two_coordinators_have_no_id_in_common() -> None:
     ids = {
-        Wire().ask(producer.InitProducerIdRequest(version=2, transactional_id=None), 2).producer_id for _ in range(20)
+        Wire().ask(messages.InitProducerIdRequest(version=2, transactional_id=None), 2).producer_id for _ in range(20)
     }
     assert len(ids) == 20
     assert min(ids) >= 0

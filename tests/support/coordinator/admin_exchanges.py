@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import client_messages
-from kafka.protocol import admin
+import client_messages as messages
 from wires import only
 
 from loadwise.protocol.error_codes import ErrorCode
 
 
 def delete_records(wire: Any, version: int) -> None:
-    row = admin.DeleteRecordsRequest.DeleteRecordsTopic
+    row = messages.DeleteRecordsRequest.DeleteRecordsTopic
 
     def delete(partition: int, offset: int) -> tuple[int, int]:
         each = row.DeleteRecordsPartition(partition_index=partition, offset=offset)
-        request = admin.DeleteRecordsRequest(
+        request = messages.DeleteRecordsRequest(
             version=version, topics=[row(name="t", partitions=[each])], timeout_ms=1000
         )
         found = only(only(wire.ask(request, version).topics).partitions)
@@ -34,17 +33,17 @@ def delete_records(wire: Any, version: int) -> None:
 
 def describe_log_dirs(wire: Any, version: int) -> None:
     size = wire.cluster.topics.log("t", 0).size_bytes
-    directory = only(wire.ask(admin.DescribeLogDirsRequest(version=version, topics=None), version).results)
+    directory = only(wire.ask(messages.DescribeLogDirsRequest(version=version, topics=None), version).results)
     sizes = [(each.partition_index, each.partition_size) for each in only(directory.topics).partitions]
     assert sizes == [(0, size), (1, 0)]
-    row = admin.DescribeLogDirsRequest.DescribableLogDirTopic
+    row = messages.DescribeLogDirsRequest.DescribableLogDirTopic
     asked = [row(topic="t", partitions=[1, 9]), row(topic="none", partitions=[0])]
-    directory = only(wire.ask(admin.DescribeLogDirsRequest(version=version, topics=asked), version).results)
+    directory = only(wire.ask(messages.DescribeLogDirsRequest(version=version, topics=asked), version).results)
     assert only(only(directory.topics).partitions).partition_index == 1
 
 
 def describe_topic_partitions(wire: Any, version: int) -> None:
-    row = admin.DescribeTopicPartitionsRequest
+    row = messages.DescribeTopicPartitionsRequest
 
     def describe(limit: int, cursor: Any = None) -> Any:
         topics = [row.TopicRequest(name="t"), row.TopicRequest(name="none")]
@@ -61,19 +60,19 @@ def describe_topic_partitions(wire: Any, version: int) -> None:
 
 
 def elect_leaders(wire: Any, version: int) -> None:
-    row = admin.ElectLeadersRequest.TopicPartitions(topic="t", partitions=[0, 9])
-    request = admin.ElectLeadersRequest(version=version, election_type=0, topic_partitions=[row], timeout_ms=1000)
+    row = messages.ElectLeadersRequest.TopicPartitions(topic="t", partitions=[0, 9])
+    request = messages.ElectLeadersRequest(version=version, election_type=0, topic_partitions=[row], timeout_ms=1000)
     result = only(wire.ask(request, version).replica_election_results)
     errors = [each.error_code for each in result.partition_result]
     assert errors == [ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 def alter_partition_reassignments(wire: Any, version: int) -> None:
-    row = admin.AlterPartitionReassignmentsRequest.ReassignableTopic
+    row = messages.AlterPartitionReassignmentsRequest.ReassignableTopic
 
     def reassign(replicas: list[int] | None) -> int:
         each = row.ReassignablePartition(partition_index=0, replicas=replicas)
-        request = admin.AlterPartitionReassignmentsRequest(
+        request = messages.AlterPartitionReassignmentsRequest(
             version=version, timeout_ms=1000, topics=[row(name="t", partitions=[each])]
         )
         return int(only(only(wire.ask(request, version).responses).partitions).error_code)
@@ -84,35 +83,35 @@ def alter_partition_reassignments(wire: Any, version: int) -> None:
 
 
 def list_partition_reassignments(wire: Any, version: int) -> None:
-    request = admin.ListPartitionReassignmentsRequest(version=version, timeout_ms=1000, topics=None)
+    request = messages.ListPartitionReassignmentsRequest(version=version, timeout_ms=1000, topics=None)
     answer = wire.ask(request, version)
     assert (answer.error_code, answer.topics) == (0, [])
 
 
 def describe_quorum(wire: Any, version: int) -> None:
-    row = admin.DescribeQuorumRequest.TopicData
+    row = messages.DescribeQuorumRequest.TopicData
     asked = [
         row(topic_name=name, partitions=[row.PartitionData(partition_index=0)]) for name in ("__cluster_metadata", "t")
     ]
-    found, missing = wire.ask(admin.DescribeQuorumRequest(version=version, topics=asked), version).topics
+    found, missing = wire.ask(messages.DescribeQuorumRequest(version=version, topics=asked), version).topics
     assert (only(found.partitions).leader_id, only(only(found.partitions).current_voters).replica_id) == (1, 1)
     assert only(missing.partitions).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def client_quotas(wire: Any, alter_version: int, describe_version: int) -> None:
-    row = admin.AlterClientQuotasRequest.EntryData
+    row = messages.AlterClientQuotasRequest.EntryData
 
     def alter(kind: str, name: str | None, key: str, value: float | None) -> int:
         entry = row(
             entity=[row.EntityData(entity_type=kind, entity_name=name)],
             ops=[row.OpData(key=key, value=value or 0.0, remove=value is None)],
         )
-        request = admin.AlterClientQuotasRequest(version=alter_version, entries=[entry], validate_only=False)
+        request = messages.AlterClientQuotasRequest(version=alter_version, entries=[entry], validate_only=False)
         return int(only(wire.ask(request, alter_version).entries).error_code)
 
     def described(kind: str, match: int, name: str | None = None) -> dict[str | None, dict[str, float]]:
-        component = admin.DescribeClientQuotasRequest.ComponentData(entity_type=kind, match_type=match, match=name)
-        request = admin.DescribeClientQuotasRequest(version=describe_version, components=[component], strict=True)
+        component = messages.DescribeClientQuotasRequest.ComponentData(entity_type=kind, match_type=match, match=name)
+        request = messages.DescribeClientQuotasRequest(version=describe_version, components=[component], strict=True)
         entries = wire.ask(request, describe_version).entries
         return {only(each.entity).entity_name: {found.key: found.value for found in each.values} for each in entries}
 
@@ -135,16 +134,16 @@ def describe_client_quotas(wire: Any, version: int) -> None:
 
 
 def create_acls(wire: Any, version: int) -> None:
-    row = admin.CreateAclsRequest.AclCreation(
+    row = messages.CreateAclsRequest.AclCreation(
         resource_type=2, resource_name="t", resource_pattern_type=3, principal="User:u", host="*", operation=3,
         permission_type=3,
     )  # fmt: skip
-    answer = wire.ask(admin.CreateAclsRequest(version=version, creations=[row]), version)
+    answer = wire.ask(messages.CreateAclsRequest(version=version, creations=[row]), version)
     assert only(answer.results).error_code == ErrorCode.SECURITY_DISABLED
 
 
 def describe_acls(wire: Any, version: int) -> None:
-    request = admin.DescribeAclsRequest(
+    request = messages.DescribeAclsRequest(
         version=version, resource_type_filter=1, resource_name_filter=None, pattern_type_filter=1,
         principal_filter=None, host_filter=None, operation=1, permission_type=1,
     )  # fmt: skip
@@ -152,17 +151,17 @@ def describe_acls(wire: Any, version: int) -> None:
 
 
 def delete_acls(wire: Any, version: int) -> None:
-    row = admin.DeleteAclsRequest.DeleteAclsFilter(
+    row = messages.DeleteAclsRequest.DeleteAclsFilter(
         resource_type_filter=1, resource_name_filter=None, pattern_type_filter=1, principal_filter=None,
         host_filter=None, operation=1, permission_type=1,
     )  # fmt: skip
-    answer = wire.ask(admin.DeleteAclsRequest(version=version, filters=[row]), version)
+    answer = wire.ask(messages.DeleteAclsRequest(version=version, filters=[row]), version)
     assert only(answer.filter_results).error_code == ErrorCode.SECURITY_DISABLED
 
 
 def unregister_broker(wire: Any, version: int) -> None:
     def unregister(broker: int) -> int:
-        request = client_messages.UnregisterBrokerRequest(version=version, broker_id=broker)
+        request = messages.UnregisterBrokerRequest(version=version, broker_id=broker)
         return int(wire.ask(request, version).error_code)
 
     assert (unregister(9), unregister(1)) == (ErrorCode.BROKER_ID_NOT_REGISTERED, ErrorCode.INVALID_REQUEST)
@@ -180,20 +179,18 @@ EXCHANGES: dict[str, Callable[[Any, int], None]] = {
     "AlterClientQuotas": alter_client_quotas,
     "AlterPartitionReassignments": alter_partition_reassignments,
     "CreateAcls": create_acls,
-    "CreateDelegationToken": _no_token(client_messages.CreateDelegationTokenRequest, renewers=[], max_lifetime_ms=-1),
+    "CreateDelegationToken": _no_token(messages.CreateDelegationTokenRequest, renewers=[], max_lifetime_ms=-1),
     "DeleteAcls": delete_acls,
     "DeleteRecords": delete_records,
     "DescribeAcls": describe_acls,
     "DescribeClientQuotas": describe_client_quotas,
-    "DescribeDelegationToken": _no_token(client_messages.DescribeDelegationTokenRequest, owners=None),
+    "DescribeDelegationToken": _no_token(messages.DescribeDelegationTokenRequest, owners=None),
     "DescribeLogDirs": describe_log_dirs,
     "DescribeQuorum": describe_quorum,
     "DescribeTopicPartitions": describe_topic_partitions,
     "ElectLeaders": elect_leaders,
-    "ExpireDelegationToken": _no_token(
-        client_messages.ExpireDelegationTokenRequest, hmac=b"x", expiry_time_period_ms=-1
-    ),
+    "ExpireDelegationToken": _no_token(messages.ExpireDelegationTokenRequest, hmac=b"x", expiry_time_period_ms=-1),
     "ListPartitionReassignments": list_partition_reassignments,
-    "RenewDelegationToken": _no_token(client_messages.RenewDelegationTokenRequest, hmac=b"x", renew_period_ms=-1),
+    "RenewDelegationToken": _no_token(messages.RenewDelegationTokenRequest, hmac=b"x", renew_period_ms=-1),
     "UnregisterBroker": unregister_broker,
 }

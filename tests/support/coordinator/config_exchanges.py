@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kafka.protocol import admin
+import client_messages as messages
 
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -14,7 +14,7 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
 def alter_configs(wire: Any, version: int) -> None:
-    row = admin.AlterConfigsRequest.AlterConfigsResource
+    row = messages.AlterConfigsRequest.AlterConfigsResource
 
     def resource(kind: int, name: str, **configs: str) -> Any:
         rows = [row.AlterableConfig(name=each.replace("_", "."), value=value) for each, value in configs.items()]
@@ -26,7 +26,7 @@ def alter_configs(wire: Any, version: int) -> None:
         resource(BROKER, "1", log_retention_bytes="x"),
         resource(GROUP, "g", consumer_session_timeout_ms="50000"),
     ]
-    answer = wire.ask(admin.AlterConfigsRequest(version=version, resources=asked, validate_only=False), version)
+    answer = wire.ask(messages.AlterConfigsRequest(version=version, resources=asked, validate_only=False), version)
     assert [(each.resource_name, each.error_code) for each in answer.responses] == [
         ("t", 0),
         ("none", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
@@ -38,7 +38,7 @@ def alter_configs(wire: Any, version: int) -> None:
 
 
 def incremental_alter_configs(wire: Any, version: int) -> None:
-    row = admin.IncrementalAlterConfigsRequest.AlterConfigsResource
+    row = messages.IncrementalAlterConfigsRequest.AlterConfigsResource
 
     def alter(*operations: tuple[int, str, str | None]) -> int:
         rows = [
@@ -46,7 +46,7 @@ def incremental_alter_configs(wire: Any, version: int) -> None:
             for operation, name, value in operations
         ]
         asked = [row(resource_type=TOPIC, resource_name="t", configs=rows)]
-        request = admin.IncrementalAlterConfigsRequest(version=version, resources=asked, validate_only=False)
+        request = messages.IncrementalAlterConfigsRequest(version=version, resources=asked, validate_only=False)
         (found,) = wire.ask(request, version).responses
         return int(found.error_code)
 
@@ -63,7 +63,7 @@ def list_config_resources(wire: Any, version: int) -> None:
     alter_configs(wire, 2)
 
     def listed(*kinds: int) -> list[tuple[int, str]]:
-        answer = wire.ask(admin.ListConfigResourcesRequest(version=version, resource_types=list(kinds)), version)
+        answer = wire.ask(messages.ListConfigResourcesRequest(version=version, resource_types=list(kinds)), version)
         assert answer.error_code == 0
         return [(each.resource_type, each.resource_name) for each in answer.config_resources]
 

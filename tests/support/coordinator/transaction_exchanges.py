@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kafka.protocol import admin, producer
+import client_messages as messages
 from record_batches import batch
 from wires import only
 
@@ -24,7 +24,7 @@ def state(wire: Any) -> TransactionState:
 
 def begun(wire: Any) -> tuple[int, int]:
     """A producer that may begin a transaction."""
-    request = producer.InitProducerIdRequest(version=5, transactional_id=ID, transaction_timeout_ms=1000)
+    request = messages.InitProducerIdRequest(version=5, transactional_id=ID, transaction_timeout_ms=1000)
     answer = wire.ask(request, 5)
     assert answer.error_code == 0
     return answer.producer_id, answer.producer_epoch
@@ -33,22 +33,22 @@ def begun(wire: Any) -> tuple[int, int]:
 def writing(wire: Any) -> tuple[int, int]:
     """A producer that has written to partition 1 in a transaction."""
     who = begun(wire)
-    topic = producer.ProduceRequest.TopicProduceData
+    topic = messages.ProduceRequest.TopicProduceData
     data = batch([b"x"], producer=(*who, 0), transactional=True)
     rows = [topic(name="t", partition_data=[topic.PartitionProduceData(index=1, records=data)])]
-    request = producer.ProduceRequest(version=12, transactional_id=ID, acks=-1, timeout_ms=1, topic_data=rows)
+    request = messages.ProduceRequest(version=12, transactional_id=ID, acks=-1, timeout_ms=1, topic_data=rows)
     assert only(only(wire.ask(request, 12).responses).partition_responses).error_code == 0
     return who
 
 
 def add_partitions_to_txn(wire: Any, version: int) -> None:
     who = begun(wire)
-    row = producer.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
+    row = messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
     topic = row.AddPartitionsToTxnTopic(name="t", partitions=[0, 1])
     asked = row(
         transactional_id=ID, producer_id=who[0], producer_epoch=who[1], verify_only=False, topics=[topic]
     )  # fmt: skip
-    request = producer.AddPartitionsToTxnRequest(
+    request = messages.AddPartitionsToTxnRequest(
         version=version,
         transactions=[asked],
         v3_and_below_transactional_id=ID,
@@ -72,7 +72,7 @@ def add_partitions_to_txn(wire: Any, version: int) -> None:
 
 def add_offsets_to_txn(wire: Any, version: int) -> None:
     who = begun(wire)
-    request = producer.AddOffsetsToTxnRequest(
+    request = messages.AddOffsetsToTxnRequest(
         version=version, transactional_id=ID, producer_id=who[0], producer_epoch=who[1], group_id="g"
     )
     assert wire.ask(request, version).error_code == 0
@@ -81,7 +81,7 @@ def add_offsets_to_txn(wire: Any, version: int) -> None:
 
 def end_txn(wire: Any, version: int) -> None:
     who = writing(wire)
-    request = producer.EndTxnRequest(
+    request = messages.EndTxnRequest(
         version=version, transactional_id=ID, producer_id=who[0], producer_epoch=who[1], committed=True
     )
     answer = wire.ask(request, version)
@@ -96,22 +96,22 @@ def end_txn(wire: Any, version: int) -> None:
 def txn_offset_commit(wire: Any, version: int) -> None:
     who = begun(wire)
     if version < 5:
-        add_offsets = producer.AddOffsetsToTxnRequest(
+        add_offsets = messages.AddOffsetsToTxnRequest(
             version=3, transactional_id=ID, producer_id=who[0], producer_epoch=who[1], group_id="g"
         )
         assert wire.ask(add_offsets, 3).error_code == 0
-    topic = producer.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+    topic = messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
     row = topic.TxnOffsetCommitRequestPartition(
         partition_index=0, committed_offset=3, committed_leader_epoch=-1, committed_metadata=None
     )
-    request = producer.TxnOffsetCommitRequest(
+    request = messages.TxnOffsetCommitRequest(
         version=version, transactional_id=ID, group_id="g", producer_id=who[0], producer_epoch=who[1],
         generation_id=-1, member_id="", group_instance_id=None, topics=[topic(name="t", partitions=[row])],
     )  # fmt: skip
     assert only(only(wire.ask(request, version).topics).partitions).error_code == 0
     groups = wire.cluster.groups
     assert groups.offsets.of("g")[Partition("t", 0)].offset == 2, "not before the transaction ends"
-    end = producer.EndTxnRequest(
+    end = messages.EndTxnRequest(
         version=4, transactional_id=ID, producer_id=who[0], producer_epoch=who[1], committed=True
     )
     assert wire.ask(end, 4).error_code == 0
@@ -120,13 +120,13 @@ def txn_offset_commit(wire: Any, version: int) -> None:
 
 def write_txn_markers(wire: Any, version: int) -> None:
     who = writing(wire)
-    row = producer.WriteTxnMarkersRequest.WritableTxnMarker
+    row = messages.WriteTxnMarkersRequest.WritableTxnMarker
     topics = [row.WritableTxnMarkerTopic(name="t", partition_indexes=[1, 9])]
     marker = row(
         producer_id=who[0], producer_epoch=who[1], transaction_result=False, topics=topics, coordinator_epoch=0,
         transaction_version=1,
     )  # fmt: skip
-    answer = wire.ask(producer.WriteTxnMarkersRequest(version=version, markers=[marker]), version)
+    answer = wire.ask(messages.WriteTxnMarkersRequest(version=version, markers=[marker]), version)
     rows = only(only(answer.markers).topics).partitions
     assert [each.error_code for each in rows] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     log = wire.cluster.topics.log("t", 1)
@@ -138,7 +138,7 @@ def list_transactions(wire: Any, version: int) -> None:
 
     def listed(**filters: Any) -> list[str]:
         fields = {"state_filters": [], "producer_id_filters": []} | filters
-        answer = wire.ask(admin.ListTransactionsRequest(version=version, **fields), version)
+        answer = wire.ask(messages.ListTransactionsRequest(version=version, **fields), version)
         return [each.transactional_id for each in answer.transaction_states]
 
     assert listed() == listed(state_filters=["Ongoing"]) == [ID]
@@ -151,7 +151,7 @@ def list_transactions(wire: Any, version: int) -> None:
 
 def describe_transactions(wire: Any, version: int) -> None:
     who = writing(wire)
-    request = admin.DescribeTransactionsRequest(version=version, transactional_ids=[ID, "none"])
+    request = messages.DescribeTransactionsRequest(version=version, transactional_ids=[ID, "none"])
     found, missing = wire.ask(request, version).transaction_states
     assert (found.transaction_state, found.producer_id, found.transaction_timeout_ms) == ("Ongoing", who[0], 1000)
     assert (only(found.topics).topic, only(found.topics).partitions) == ("t", [1])
@@ -160,8 +160,8 @@ def describe_transactions(wire: Any, version: int) -> None:
 
 def describe_producers(wire: Any, version: int) -> None:
     who = writing(wire)
-    row = admin.DescribeProducersRequest.TopicRequest(name="t", partition_indexes=[1, 9])
-    answer = wire.ask(admin.DescribeProducersRequest(version=version, topics=[row]), version)
+    row = messages.DescribeProducersRequest.TopicRequest(name="t", partition_indexes=[1, 9])
+    answer = wire.ask(messages.DescribeProducersRequest(version=version, topics=[row]), version)
     found, missing = only(answer.topics).partitions
     active = only(found.active_producers)
     assert (active.producer_id, active.last_sequence, active.current_txn_start_offset) == (who[0], 0, 0)
