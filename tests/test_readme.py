@@ -11,7 +11,7 @@ import pytest
 from readme import README, programs
 from topics import WAIT_S
 
-from benchmarks.readme.__main__ import PICTURE, kept, picture, table
+from benchmarks.readme import PICTURE, kept, picture, table
 
 ROOT = Path(__file__).resolve().parent.parent
 

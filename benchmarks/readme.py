@@ -10,8 +10,8 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
+from benchmarks import ROOT
 from loadwise.demo.arrivals import PARTITIONS
 from loadwise.demo.chart import HEIGHT, WIDTH, Axes, Line, Mark, axes, panel
 from loadwise.demo.cluster import own_coordinator
@@ -20,7 +20,6 @@ from loadwise.demo.run import STREAM_ASSIGNORS
 from loadwise.demo.second_act import MEMBERS, Course, Script, play
 from loadwise.demo.stream_page import calm
 
-ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 RUN = ROOT / "docs" / "img" / "demo.json"
 PICTURE = ROOT / "docs" / "img" / "demo.svg"

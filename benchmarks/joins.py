@@ -13,13 +13,14 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
+from topics import make_topic
 
 from loadwise import kafka_python_consumer
 from loadwise.coordinator import Coordinator
@@ -29,16 +30,10 @@ EVERY_S = 0.02
 """Between two records of a partition."""
 
 CONSUMERS: Mapping[str, Callable[..., KafkaConsumer]] = {
-    "stock, eager (range)": lambda topic, **config: KafkaConsumer(
-        topic, partition_assignment_strategy=[RangePartitionAssignor], **config
-    ),
-    "stock, cooperative-sticky": lambda topic, **config: KafkaConsumer(
-        topic, partition_assignment_strategy=[CooperativeStickyAssignor], **config
-    ),
-    "loadwise, eager (weighted)": lambda topic, **config: kafka_python_consumer(topic, assignor="weighted", **config),
-    "loadwise, cooperative-weighted": lambda topic, **config: kafka_python_consumer(
-        topic, assignor="cooperative-weighted", **config
-    ),
+    "stock, eager (range)": partial(KafkaConsumer, partition_assignment_strategy=[RangePartitionAssignor]),
+    "stock, cooperative-sticky": partial(KafkaConsumer, partition_assignment_strategy=[CooperativeStickyAssignor]),
+    "loadwise, eager (weighted)": partial(kafka_python_consumer, assignor="weighted"),
+    "loadwise, cooperative-weighted": partial(kafka_python_consumer, assignor="cooperative-weighted"),
 }
 
 
@@ -90,7 +85,7 @@ def main() -> None:
 def _stop_s(address: str, make: Callable[..., KafkaConsumer], work_s: float) -> float:
     """The longest time without a record of what the fast member keeps, from the beginning of the work on."""
     topic = f"joins-{uuid.uuid4().hex[:8]}"
-    _make_topic(address, topic)
+    make_topic(address, topic, PARTITIONS)
     config = {
         "bootstrap_servers": address,
         "group_id": topic,
@@ -129,11 +124,6 @@ def _shared(members: list[Member]) -> bool:
 def _until(condition: Callable[[], bool]) -> None:
     while not condition():
         time.sleep(0.05)
-
-
-def _make_topic(address: str, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
-    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
 
 
 def _produce(address: str, topic: str, ended: threading.Event) -> None:

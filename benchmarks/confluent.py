@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import statistics
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from statistics import median
 from typing import Any
 
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from topics import make_topic
 
+from benchmarks.markdown import markdown
 from loadwise import confluent_consumer
 from loadwise.coordinator import Coordinator
 
@@ -36,45 +37,35 @@ def main() -> None:
     options.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of both consumers")
     given = options.parse_args()
     settings = dict(each.split("=", 1) for each in given.set)
-    with _cluster(given.bootstrap_servers) as address:
-        topic = f"benchmark-{uuid.uuid4().hex[:8]}"
-        _fill(address, topic, given.records)
-        makers: dict[str, Callable[[dict[str, Any]], Any]] = {"stock": Consumer, "loadwise": confluent_consumer}
-        print(
-            f"{given.records:,} records of {len(VALUE)} bytes in {PARTITIONS} partitions, middle of {given.runs} runs"
-        )
-        for way in (_by_batch, _one_by_one):
-            runs: dict[str, list[tuple[float, float]]] = {name: [] for name in makers}
+    makers: dict[str, Callable[[dict[str, Any]], Any]] = {"stock": Consumer, "loadwise": confluent_consumer}
+    rows = []
+    with contextlib.ExitStack() as stack:
+        address = given.bootstrap_servers
+        if address is None:
+            address = stack.enter_context(Coordinator().in_thread()).bootstrap_servers
+        topic = _fill(address, given.records)
+        for name, read in (("consume(500)", _by_batch), ("poll()", _one_by_one)):
+            runs: dict[str, list[tuple[float, float]]] = {who: [] for who in makers}
             for _ in range(given.runs):
-                for name, make in makers.items():
+                for who, make in makers.items():
                     config = {
                         "bootstrap.servers": address,
                         "group.id": uuid.uuid4().hex,
                         "auto.offset.reset": "earliest",
-                        **settings,
                     }
-                    runs[name].append(_run(make(config), topic, given.records, way))
-            for what, unit, number in (("records", "records/s", 0), ("CPU", "µs of CPU time a record", 1)):
-                stock, ours = (statistics.median(run[number] for run in runs[name]) for name in makers)
-                each = ", ".join(f"{a[number]:,.4g} and {b[number]:,.4g}" for a, b in zip(*runs.values(), strict=True))
-                print(
-                    f"{way.__name__[1:]:>10}: {what}: {ours / stock:.2f} of stock: {ours:,.4g} to {stock:,.4g} {unit}"
-                )
-                print(f"{'':>12}stock and ours, run by run: {each}")
+                    runs[who].append(_run(make(config | settings), topic, given.records, read))
+            stock, ours = ([median(figures) for figures in zip(*runs[who], strict=True)] for who in makers)
+            rows.append(
+                [name, *(f"{it:,.0f}" for it in (stock[0], ours[0])), *(f"{it:.3g} µs" for it in (stock[1], ours[1]))]
+            )
+    heads = ["", *(f"{who}, records/s" for who in makers), *(f"{who}, CPU a record" for who in makers)]
+    print(f"{given.records:,} records of {len(VALUE)} bytes in {PARTITIONS} partitions, medians of {given.runs} runs\n")
+    print(markdown(heads, rows))
 
 
-@contextlib.contextmanager
-def _cluster(address: str | None) -> Iterator[str]:
-    if address is not None:
-        yield address
-        return
-    with Coordinator().in_thread() as coordinator:
-        yield coordinator.bootstrap_servers
-
-
-def _fill(address: str, topic: str, records: int) -> None:
-    admin = AdminClient({"bootstrap.servers": address})
-    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
+def _fill(address: str, records: int) -> str:
+    topic = f"benchmark-{uuid.uuid4().hex[:8]}"
+    make_topic(address, topic, PARTITIONS)
     producer = Producer({"bootstrap.servers": address, "linger.ms": 50, "queue.buffering.max.messages": 2 * records})
     for number in range(records):
         producer.produce(topic, VALUE, partition=number % PARTITIONS)
@@ -82,6 +73,7 @@ def _fill(address: str, topic: str, records: int) -> None:
             producer.poll(0)
     if producer.flush(120):
         sys.exit("the records could not be produced within two minutes")
+    return topic
 
 
 def _by_batch(consumer: Any) -> int:

@@ -1,1 +1,0 @@
-"""How long members stop reading when one joins their group while another one is slow."""

@@ -1,1 +1,0 @@
-"""The README's figures."""
