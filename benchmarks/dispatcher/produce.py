@@ -10,19 +10,22 @@ import time
 from functools import partial
 from typing import Any, Protocol
 
-from loadwise import Dispatcher
-
 CLIENTS = ("kafka-python", "aiokafka", "confluent-kafka")
 VALUE = bytes(500)
 LINGER_MS = 5
 
 
 class Latencies:
-    """When each record was acknowledged, from when it was sent."""
+    """When each record was acknowledged, from when it was sent; and how long to wait before the next one."""
 
-    def __init__(self) -> None:
+    def __init__(self, rate: float) -> None:
         self.taken_s: list[float] = []
         self.failures = 0
+        self._rate, self._began_s = rate, time.perf_counter()
+
+    def ahead_s(self, sent: int) -> float:
+        """Return how long to wait before the next record; 0 without a rate."""
+        return sent / self._rate - (time.perf_counter() - self._began_s) if self._rate else 0.0
 
     def add(self, began_s: float, *_: object) -> None:
         """A record was acknowledged."""
@@ -31,18 +34,6 @@ class Latencies:
     def fail(self, *_: object) -> None:
         """A record failed."""
         self.failures += 1
-
-
-class Pace:
-    """Lets a producer send so many records a second; 0: as many as it can."""
-
-    def __init__(self, rate: float) -> None:
-        self._rate = rate
-        self._began_s = time.perf_counter()
-
-    def ahead_s(self, sent: int) -> float:
-        """Return how long to wait before the next record."""
-        return sent / self._rate - (time.perf_counter() - self._began_s) if self._rate else 0.0
 
 
 class Producer(Protocol):
@@ -63,17 +54,15 @@ class _KafkaPython:
         from loadwise import kafka_python_producer
 
         config: dict[str, Any] = {"bootstrap_servers": address, "linger_ms": LINGER_MS}
-        if partitioner == "loadwise":
-            self._producer = kafka_python_producer(dispatcher=Dispatcher(), **config)
-        else:
-            self._producer = KafkaProducer(**config)
+        make = kafka_python_producer if partitioner == "loadwise" else KafkaProducer
+        self._producer = make(**config)
         self._topic = topic
         self._producer.partitions_for(topic)
 
     def send(self, records: int, rate: float) -> Latencies:
-        found, pace = Latencies(), Pace(rate)
+        found = Latencies(rate)
         for number in range(records):
-            if (ahead_s := pace.ahead_s(number)) > 0.001:
+            if (ahead_s := found.ahead_s(number)) > 0.001:
                 time.sleep(ahead_s)
             future = self._producer.send(self._topic, VALUE)
             future.add_callback(found.add, time.perf_counter()).add_errback(found.fail)
@@ -110,7 +99,7 @@ class _Aiokafka:
         self._runner.close()
 
     async def _send(self, records: int, rate: float) -> Latencies:
-        found, pace = Latencies(), Pace(rate)
+        found = Latencies(rate)
 
         def done(began_s: float, future: asyncio.Future[object]) -> None:
             if future.exception() is None:
@@ -119,7 +108,7 @@ class _Aiokafka:
                 found.fail()
 
         for number in range(records):
-            if (ahead_s := pace.ahead_s(number)) > 0.001:
+            if (ahead_s := found.ahead_s(number)) > 0.001:
                 await asyncio.sleep(ahead_s)
             elif number % 100 == 0:
                 await asyncio.sleep(0)
@@ -142,7 +131,7 @@ class _ConfluentKafka:
         self._topic = topic
 
     def send(self, records: int, rate: float) -> Latencies:
-        found, pace = Latencies(), Pace(rate)
+        found = Latencies(rate)
 
         def delivered(error: object, message: Any) -> None:
             if error is None:
@@ -151,7 +140,7 @@ class _ConfluentKafka:
                 found.fail()
 
         for number in range(records):
-            if (ahead_s := pace.ahead_s(number)) > 0.001:
+            if (ahead_s := found.ahead_s(number)) > 0.001:
                 self._producer.poll(ahead_s)
             self._producer.produce(self._topic, VALUE, on_delivery=delivered)
             self._producer.poll(0)
