@@ -40,7 +40,7 @@ def main() -> None:
     makes = [make for make in SCENES if make.__name__ in args.scenes]
     seeds = range(args.seed, args.seed + args.seeds)
     if args.sweep:
-        print("\n".join(table(list(sweep(makes, seeds, args.hours, args.processes)))))
+        print("\n".join(table(sweep(makes, seeds, args.hours, args.processes), args.hours)))
         return
     results: dict[str, dict[str, Summary]] = {}
     began = time.monotonic()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
@@ -25,30 +25,19 @@ VALUES: Mapping[str, Sequence[float]] = {
 """What is tried of each setting of `LiveSettings`, and of `Tuning` by its stage; the others keep their defaults."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """The mean over the seeds of what came out in one scene with one value of one setting."""
-
-    setting: str
-    value: float
-    scene: str
-    ratio: float
-    avoidable: float
-    for_load_a_day: float
-    recovered_s: float
-    """The longest of all seeds."""
+Played = Mapping[tuple[str, float], Sequence[Figures]]
+"""What came out in one scene with each value of each setting, a seed each."""
 
 
 def sweep(
     makes: Sequence[Callable[[int], Scene]], seeds: Sequence[int], hours: float, processes: int | None = None
-) -> Iterator[Tried]:
+) -> dict[str, Played]:
     """Play every scene with every value; the all-knowing one is played once a scene and seed."""
     with ProcessPoolExecutor(processes) as pool:
-        for of_scene in pool.map(_of_scene, [(make, tuple(seeds), round(hours * 3600)) for make in makes]):
-            yield from of_scene
+        return dict(pool.map(_of_scene, [(make, tuple(seeds), round(hours * 3600)) for make in makes]))
 
 
-def _of_scene(work: tuple[Callable[[int], Scene], Sequence[int], int]) -> list[Tried]:
+def _of_scene(work: tuple[Callable[[int], Scene], Sequence[int], int]) -> tuple[str, Played]:
     make, seeds, end_s = work
     scenes = {seed: make(seed).shortened(end_s) for seed in seeds}
     best = {seed: play(scene, AllKnowing(), seed) for seed, scene in scenes.items()}
@@ -57,22 +46,11 @@ def _of_scene(work: tuple[Callable[[int], Scene], Sequence[int], int]) -> list[T
         return [figures(scene, play(scene, live.anew(), seed), best[seed]) for seed, scene in scenes.items()]
 
     default = played(Live())
-    tried = []
-    for setting, values in VALUES.items():
-        for value in values:
-            each = default if value == default_of(setting) else played(changed(setting, value))
-            tried.append(
-                Tried(
-                    setting,
-                    value,
-                    scenes[seeds[0]].name,
-                    ratio=fmean(it.ratio for it in each),
-                    avoidable=fmean(it.avoidable for it in each),
-                    for_load_a_day=fmean(it.for_load for it in each) * 86_400 / end_s,
-                    recovered_s=max(it.recovered_s for it in each),
-                )
-            )
-    return tried
+    return scenes[seeds[0]].name, {
+        (setting, value): default if value == default_of(setting) else played(changed(setting, value))
+        for setting, values in VALUES.items()
+        for value in values
+    }
 
 
 def default_of(setting: str) -> float:
@@ -92,18 +70,20 @@ def changed(setting: str, value: float) -> Live:
     return Live(settings=replace(LiveSettings(), **change))
 
 
-def table(tried: Sequence[Tried]) -> Iterator[str]:
+def table(played: Mapping[str, Played], hours: float) -> Iterator[str]:
     """One line for each value of each setting: the worst scene and the mean of all."""
     heads = f"{'mean util.':>10} {'worst util.':>22} {'worst overload':>22} {'a day':>7} {'back s':>7}"
     yield f"{'setting':30} {'value':>7} {heads}"
     for setting, values in VALUES.items():
         for value in values:
-            of_value = [it for it in tried if (it.setting, it.value) == (setting, value)]
-            mean = sum(it.ratio for it in of_value) / len(of_value)
-            worst, overload = max(of_value, key=lambda it: it.ratio), max(of_value, key=lambda it: it.avoidable)
+            of_value = {scene: each[setting, value] for scene, each in played.items()}
+            ratio = {scene: fmean(it.ratio for it in each) for scene, each in of_value.items()}
+            over = {scene: fmean(it.avoidable for it in each) for scene, each in of_value.items()}
+            worst, most = max(ratio, key=ratio.__getitem__), max(over, key=over.__getitem__)
+            a_day = sum(fmean(it.for_load for it in each) for each in of_value.values()) * 24 / hours
+            back_s = max(it.recovered_s for each in of_value.values() for it in each)
             default = " *" if value == default_of(setting) else ""
             yield (
-                f"{setting:30} {value:7g} {mean:10.3f} {worst.ratio:7.3f} {worst.scene:>14} {overload.avoidable:7.2%}"
-                f" {overload.scene:>14} {sum(it.for_load_a_day for it in of_value):7.0f}"
-                f" {max(it.recovered_s for it in of_value):7.0f}{default}"
+                f"{setting:30} {value:7g} {fmean(ratio.values()):10.3f} {ratio[worst]:7.3f} {worst:>14}"
+                f" {over[most]:7.2%} {most:>14} {a_day:7.0f} {back_s:7.0f}{default}"
             )

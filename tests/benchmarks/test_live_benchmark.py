@@ -20,7 +20,7 @@ from benchmarks.live.scenes import (
     steady,
     unequal_subscriptions,
 )
-from benchmarks.live.sweep import VALUES, Tried, changed, default_of, table
+from benchmarks.live.sweep import VALUES, changed, default_of, table
 from benchmarks.live.world import Piece, Scene
 from loadwise.assignor.algorithms.roundrobin import RoundRobin
 from loadwise.assignor.algorithms.sticky import Sticky
@@ -138,13 +138,13 @@ def test_a_goal_that_is_missed_is_told():
 
 
 def test_the_sweep_has_a_line_for_each_value():
-    tried = [
-        Tried(setting, value, scene, 1.0 + value, 0.01, 4.0, 30.0)
+    played = {
+        (setting, value): [Figures(ratio=1.0 + value, avoidable=0.01, for_load=1, moved_per_s=0.0, recovered_s=30.0)]
         for setting, values in VALUES.items()
         for value in values
-        for scene in ("steady", "hot keys")
-    ]
-    lines = list(table(tried))
+    }
+    lines = list(table({"steady": played, "hot keys": played}, 6.0))
+    assert lines[1].split() == ["healthy", "0.5", "1.500", "1.500", "steady", "1.00%", "steady", "8", "30"]
     assert len(lines) == 1 + sum(map(len, VALUES.values()))
     assert sum(line.endswith(" *") for line in lines) == len(VALUES), "the default of each setting is among the values"
     assert all(default_of(setting) in values for setting, values in VALUES.items())
