@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
+import multiprocessing
 import os
-import subprocess
 import sys
 from dataclasses import dataclass
 from typing import Protocol
@@ -25,7 +24,7 @@ from typing import Protocol
 from benchmarks.dispatcher.apache import apache_cluster, javas_latencies
 from benchmarks.dispatcher.cluster import LEADS, SLOWED, TOPIC, cluster
 from benchmarks.dispatcher.pairs import compare
-from benchmarks.dispatcher.produce import CLIENTS, LINGER_MS, VALUE
+from benchmarks.dispatcher.produce import CLIENTS, LINGER_MS, VALUE, serve
 from benchmarks.markdown import markdown
 
 _WARM_UP = 5
@@ -139,27 +138,27 @@ class _Producer:
     """A producer in a process of its own, until the block ends."""
 
     def __init__(self, client: str, partitioner: str, brokers: Brokers) -> None:
-        command = [sys.executable, "-m", "benchmarks.dispatcher.produce", client, partitioner, brokers.address, TOPIC]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        spawn = multiprocessing.get_context("spawn")
+        self._pipe, theirs = spawn.Pipe()
+        arguments = (theirs, client, partitioner, brokers.address, TOPIC)
+        self._process = spawn.Process(target=serve, args=arguments, daemon=True)
+        self._process.start()
+        theirs.close()
 
     def __enter__(self) -> _Producer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+        self._pipe.close()
+        self._process.join()
 
     def send(self, records: int, warm_up: int, rate: float) -> dict[str, float]:
         """Send records, after others that do not count; return what was measured."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{records} {warm_up} {rate}\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
-            raise SystemExit("the producer has ended; see its error above")
-        found: dict[str, float] = json.loads(line)
+        self._pipe.send((records, warm_up, rate))
+        try:
+            found: dict[str, float] = self._pipe.recv()
+        except EOFError:
+            raise SystemExit("the producer has ended; see its error above") from None
         if found["failures"]:
             raise SystemExit(f"{found['failures']:.0f} records failed")
         return found

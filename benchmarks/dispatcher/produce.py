@@ -1,13 +1,12 @@
-"""One producer in a process: for each line of records, warm-up and rate it prints what it measured, as JSON."""
+"""One producer in a process of its own."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
-import sys
 import time
+from contextlib import suppress
 from functools import partial
+from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 CLIENTS = ("kafka-python", "aiokafka", "confluent-kafka")
@@ -154,33 +153,24 @@ class _ConfluentKafka:
 _PRODUCERS: dict[str, Any] = dict(zip(CLIENTS, (_KafkaPython, _Aiokafka, _ConfluentKafka), strict=True))
 
 
-def main() -> None:
-    """Run what the command line and the lines of standard input ask for."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("client", choices=CLIENTS)
-    options.add_argument("partitioner", choices=["own", "loadwise"])
-    options.add_argument("address")
-    options.add_argument("topic")
-    given = options.parse_args()
-    producer: Producer = _PRODUCERS[given.client](given.address, given.topic, given.partitioner)
-    for line in sys.stdin:
-        records, warm_up, rate = line.split()
-        if int(warm_up):
-            producer.send(int(warm_up), float(rate))
-        began_s, cpu_s = time.perf_counter(), time.process_time()
-        found = producer.send(int(records), float(rate))
-        taken_s, cpu_s = time.perf_counter() - began_s, time.process_time() - cpu_s
-        ordered = sorted(found.taken_s)
-        measured = {
-            "records/s": len(ordered) / taken_s,
-            "mean ms": 1000 * sum(ordered) / len(ordered),
-            "p99 ms": 1000 * ordered[len(ordered) * 99 // 100],
-            "CPU µs": 1e6 * cpu_s / int(records),
-            "failures": found.failures,
-        }
-        print(json.dumps(measured), flush=True)
+def serve(pipe: Connection, client: str, partitioner: str, address: str, topic: str) -> None:
+    """Send what comes as numbers of records and of warming up and a rate, and answer what was measured."""
+    producer: Producer = _PRODUCERS[client](address, topic, partitioner)
+    with suppress(EOFError):
+        while True:
+            records, warm_up, rate = pipe.recv()
+            if warm_up:
+                producer.send(warm_up, rate)
+            began_s, cpu_s = time.perf_counter(), time.process_time()
+            found = producer.send(records, rate)
+            taken_s, cpu_s = time.perf_counter() - began_s, time.process_time() - cpu_s
+            ordered = sorted(found.taken_s)
+            measured = {
+                "records/s": len(ordered) / taken_s,
+                "mean ms": 1000 * sum(ordered) / len(ordered),
+                "p99 ms": 1000 * ordered[len(ordered) * 99 // 100],
+                "CPU µs": 1e6 * cpu_s / records,
+                "failures": found.failures,
+            }
+            pipe.send(measured)
     producer.close()
-
-
-if __name__ == "__main__":
-    main()
