@@ -14,8 +14,7 @@ import struct
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 
 from large_frames import arrays, large_frame
@@ -45,25 +44,6 @@ _BEHIND = struct.pack(">ihhih", 10, 18, 0, 8, -1)
 APIS = {api.name: api for api in served(service.api for service in services().values()).values()}
 
 
-@dataclass
-class Beats:
-    """A client that sends a heartbeat again and again, and notes the longest wait for an answer."""
-
-    served: Served
-    longest_s: float = 0.0
-    over: threading.Event = field(default_factory=threading.Event)
-
-    def run(self) -> None:
-        """Until it is over; the member is unknown, and is told so."""
-        body = struct.pack(">hhih", 12, 0, 1, -1) + b"\x00\x01g" + bytes(4) + b"\x00\x01m"
-        with socket.create_connection(self.served.address, timeout=WAIT_S) as peer:
-            while not self.over.is_set():
-                start = time.perf_counter()
-                peer.sendall(struct.pack(">i", len(body)) + body)
-                _read(peer)
-                self.longest_s = max(self.longest_s, time.perf_counter() - start)
-
-
 def _read(peer: socket.socket) -> tuple[int, int] | None:
     """The size and the correlation id of the next answer; None if the peer hung up."""
     try:
@@ -90,23 +70,22 @@ def frame(api: Api, path: Sequence[str], megabytes: float) -> tuple[bytes, int]:
     return struct.pack(">i", len(data)) + data, number
 
 
-def peak_mib(served: Served) -> float:
-    """The most memory that the coordinator has held."""
-    lines = Path(f"/proc/{served.pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
-
-
-def longest_turn_ms(turns: Path) -> float:
-    """Processor time of the longest turn of the coordinator's loop."""
-    (turn_s,) = struct.unpack("<d", turns.read_bytes())
-    return float(turn_s) * 1000
+def beat(served: Served, over: threading.Event, waits_s: list[float]) -> None:
+    """Send a heartbeat as soon as the one before is answered, and note how long that took. The member is unknown."""
+    body = struct.pack(">hhih", 12, 0, 1, -1) + b"\x00\x01g" + bytes(4) + b"\x00\x01m"
+    with socket.create_connection(served.address, timeout=WAIT_S) as peer:
+        while not over.is_set():
+            start = time.perf_counter()
+            peer.sendall(struct.pack(">i", len(body)) + body)
+            _read(peer)
+            waits_s.append(time.perf_counter() - start)
 
 
 def attack(served: Served, turns: Path, api: Api, path: Sequence[str], megabytes: float) -> bool:
     """Send one large request, and print what it does to the other client; whether that is within the goals."""
-    beats = Beats(served)
+    over, waits_s = threading.Event(), [0.0]
     data, number = frame(api, path, megabytes)
-    beating = threading.Thread(target=beats.run)
+    beating = threading.Thread(target=beat, args=(served, over, waits_s))
     beating.start()
     with turns.open("r+b") as file:  # in place: the coordinator reads it
         file.write(bytes(8))  # the start of the program does not count
@@ -116,25 +95,19 @@ def attack(served: Served, turns: Path, api: Api, path: Sequence[str], megabytes
             peer.sendall(data + _BEHIND)
             found = _read(peer)
     finally:
-        beats.over.set()
+        over.set()
         beating.join()
     took_s = time.perf_counter() - start
     answer = "hung up" if found is None else "none" if found[1] == 8 else f"{found[0] / 1e6:.1f} MB"
-    turn_ms, peak = longest_turn_ms(turns), peak_mib(served)
-    is_within = turn_ms <= GOAL_MS and peak <= GOAL_MIB
+    turn_ms = struct.unpack("<d", turns.read_bytes())[0] * 1000
+    peak_mib = served.resident_mib(peak=True)
+    is_within = turn_ms <= GOAL_MS and peak_mib <= GOAL_MIB
     print(
         f"| {api.name} v{api.max_version} | {'.'.join(path)} | {number:,} | {answer} | {took_s:.1f} "
-        f"| {beats.longest_s * 1000:,.0f} | {turn_ms:,.0f} | {peak:,.0f} | {'yes' if is_within else '**no**'} |",
+        f"| {max(waits_s) * 1000:,.0f} | {turn_ms:,.0f} | {peak_mib:,.0f} | {'yes' if is_within else '**no**'} |",
         flush=True,
     )
-    return is_within
-
-
-def requests(only: Sequence[str]) -> Iterator[tuple[Api, Sequence[str]]]:
-    """Each API with each of its arrays."""
-    for name, api in sorted(APIS.items()):
-        if not only or name in only:
-            yield from ((api, path) for path in arrays(api, api.max_version))
+    return bool(is_within)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -146,7 +119,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print("| API | array | elements | answer | s | longest wait, ms | longest turn, ms of CPU | peak, MiB | within |")
     print("|---|---|---|---|---|---|---|---|---|")
     missed = 0
-    for api, path in requests(chosen.only):
+    requests = [
+        (api, path)
+        for name, api in sorted(APIS.items())
+        for path in arrays(api, api.max_version)
+        if not chosen.only or name in chosen.only
+    ]
+    for api, path in requests:
         with tempfile.NamedTemporaryFile() as file:
             file.write(bytes(8))
             file.flush()
