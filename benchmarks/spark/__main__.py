@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from pathlib import Path
 
 from kafka_process import running_kafka
 from spark_connector import VERSION, JarsMissingError, shortfall, spark_jars
@@ -36,7 +35,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise SystemExit(subprocess.run(again, check=False).returncode)
     load = os.getloadavg()[0]
     jars = _jars() if chosen.connector else ""
-    chosen.log.write_bytes(b"")
     with nullcontext(chosen.brokers) if chosen.brokers else running_kafka(jvm=()) as brokers:
         rows = list(_measured(chosen, brokers, jars))
     print(f"\n{markdown(['', *(reader.name for reader in readers(1, 1, connector=bool(jars)))], rows)}\n")
@@ -44,7 +42,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"{chosen.records:,} records of 100 bytes in 12 partitions, wall / CPU s, medians of {chosen.rounds} rounds,"
         f" {os.cpu_count()} CPUs, load average {load:.1f} before and {os.getloadavg()[0]:.1f} after"
     )
-    print(f"Spark's log: {chosen.log.resolve()}")
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -54,9 +51,6 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="rounds that count, after those that warm up")
     parser.add_argument("--brokers", help="a running Kafka; default: starts Apache Kafka")
     parser.add_argument("--no-connector", dest="connector", action="store_false", help="leave Spark's own source out")
-    parser.add_argument(
-        "--log", type=Path, default=Path("benchmark-spark.log"), help="Spark's log; default: %(default)s"
-    )
     return parser.parse_args(arguments)
 
 
@@ -77,8 +71,7 @@ def _measured(chosen: argparse.Namespace, brokers: str, jars: str) -> Iterator[l
 
     topics = {kind: publish(brokers, kind, chosen.records) for kind in KINDS}
     for slots in chosen.slots:
-        with session(slots, jars=jars, log=chosen.log) as spark:
-            spark.sparkContext.setLogLevel("ERROR")
+        with session(slots, jars=jars) as spark:
             beside = f"beside the connector {VERSION}" if jars else "without the connector"
             print(f"Spark {spark.version}, {slots} slots, {beside}", flush=True)
             for kind, topic in topics.items():
