@@ -21,9 +21,9 @@ _SKIP_ASSIGNMENT = 9
 
 def handle(call: Call[JoinGroupRequest], cluster: Cluster) -> GroupRequest:
     """Pass the event to the group; the response follows when all have joined."""
-    body = call.body
+    body, version = call.body, call.version
     prefix = body.group_instance_id or call.request.client_id or ""
-    has_timeout = call.version >= _REBALANCE_TIMEOUT
+    has_timeout = version >= _REBALANCE_TIMEOUT
     event = Join(
         token=call.token,
         member_id=body.member_id,
@@ -35,8 +35,8 @@ def handle(call: Call[JoinGroupRequest], cluster: Cluster) -> GroupRequest:
         protocols=[Protocol(each.name, each.metadata) for each in body.protocols],
         session_timeout_ms=body.session_timeout_ms,
         rebalance_timeout_ms=body.rebalance_timeout_ms if has_timeout else body.session_timeout_ms,
-        requires_member_id=call.version >= _MEMBER_ID_REQUIRED,
-        can_skip_assignment=call.version >= _SKIP_ASSIGNMENT,
+        requires_member_id=version >= _MEMBER_ID_REQUIRED,
+        can_skip_assignment=version >= _SKIP_ASSIGNMENT,
         may_describe=describable_topics(call, cluster),
     )
     return GroupRequest(body.group_id, event, _respond)

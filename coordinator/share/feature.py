@@ -113,8 +113,11 @@ class ShareGroups(Feature):
 
     def take_answers(self, now_ms: int) -> Iterable[Answer]:
         """Return the answers to fetches that have acquired records, or that time out."""
-        self.fetches.changed(self.shares.take_woken())
-        return self.fetches.take_completed(now_ms) if self.fetches else ()
+        woken = self.shares.take_woken()
+        if not self.fetches:
+            return ()
+        self.fetches.changed(woken)
+        return self.fetches.take_completed(now_ms)
 
     def forget(self, token: Token) -> None:
         """Drop a waiting fetch."""
