@@ -2,7 +2,7 @@
 
 Classic members send what franz-go's send: JoinGroup v9 without a member id, again with the id from the answer,
 SyncGroup v5, and heartbeats; they join again when an answer says that the group rebalances. The driver is made to take
-less of a processor than what it measures: it puts its messages together itself, and looks at little of most answers.
+less of a processor than what it measures: it sends a heartbeat's bytes again, and looks at little of the answers.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import cache
 from typing import Any, Self, TypeAlias
 from uuid import uuid4
 
-from kafka.protocol.api_message import ApiMessage
-
 from loadwise.protocol.consumer import Assignment, Subscription
-from loadwise.running_group.kafka_python_messages import FromSchema
+from loadwise.protocol.decoding import decoder
+from loadwise.protocol.encoding import encoder
+from loadwise.protocol.kafka_messages import ConsumerGroupHeartbeatRequest, JoinGroupRequest, SyncGroupRequest
+from loadwise.protocol.messages import Api
 
 Script: TypeAlias = Generator[bytes, bytes, None]
 """Gives requests as frames, and is given the answers without their sizes."""
@@ -33,16 +35,8 @@ _LOOK_AFTER_S = 1.0
 REBALANCE_IN_PROGRESS = 27
 MEMBER_ID_REQUIRED = 79
 NOT_STABLE = -1
-_ANSWER_HEAD = 9
-"""The bytes of an answer before its error: the correlation id, tagged fields and the throttle time."""
-
-
-class ConsumerGroupHeartbeatRequest(ApiMessage, metaclass=FromSchema):  # type: ignore[misc]  # kafka-python is untyped
-    """A member's heartbeat (KIP-848)."""
-
-
-class ConsumerGroupHeartbeatResponse(ApiMessage, metaclass=FromSchema):  # type: ignore[misc]  # kafka-python is untyped
-    """What it is answered."""
+VERSIONS = {"JoinGroup": 9, "SyncGroup": 5, "Heartbeat": 4, "LeaveGroup": 5, "ConsumerGroupHeartbeat": 1}
+_SUBSCRIBED = Subscription(topics=[TOPIC]).encode()
 
 
 class DriverError(Exception):
@@ -69,56 +63,56 @@ class Member:
     def join(self) -> Script:
         """Join, and get an assignment; the leader gives each member one partition."""
         self.generation = NOT_STABLE
-        timeouts = struct.pack(">ii", 60_000, 60_000)
-        metadata = _compact(Subscription(topics=[TOPIC]).encode())
-        protocols = _compact(b"consumer") + b"\2" + _compact(b"range") + metadata + b"\0"
+        protocols = [JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=_SUBSCRIBED)]
+        timeouts = {"session_timeout_ms": 60_000, "rebalance_timeout_ms": 60_000}
         while True:
-            answer = _Reader((yield _frame(11, 9, self._group, timeouts, self._name, protocols, b"\0")))
-            error, generation = answer.error, answer.unpack(">i")
-            answer.skip(3)  # protocol type and name, and the leader
-            answer.at += 1
-            self.member_id = answer.text().decode() or self.member_id
-            if error in (MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS):
+            joined = yield from self._ask("JoinGroup", protocol_type="consumer", protocols=protocols, **timeouts)
+            self.member_id = joined.member_id or self.member_id
+            if joined.error_code in (MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS):
                 continue
-            check(error, "JoinGroup")
-            rows = []
-            for number in range(answer.length()):
-                rows.append(
-                    _compact(answer.text()) + _compact(Assignment(partitions={TOPIC: [number]}).encode()) + b"\0"
+            check(joined.error_code, "JoinGroup")
+            rows = [
+                SyncGroupRequest.SyncGroupRequestAssignment(
+                    member_id=each.member_id, assignment=Assignment(partitions={TOPIC: [number]}).encode()
                 )
-                answer.skip(2)  # group instance id and metadata
-                answer.at += 1
-            names = _compact(b"consumer") + _compact(b"range")
-            number_of_rows = _varint(len(rows) + 1)
-            place = struct.pack(">i", generation) + self._name
-            answer = _Reader((yield _frame(14, 5, self._group, place, names, number_of_rows, *rows)))
-            if answer.error != REBALANCE_IN_PROGRESS:
-                check(answer.error, "SyncGroup")
-                self.generation = generation
+                for number, each in enumerate(joined.members)
+            ]
+            synced = yield from self._ask(
+                "SyncGroup",
+                generation_id=joined.generation_id,
+                protocol_type="consumer",
+                protocol_name="range",
+                assignments=rows,
+            )
+            if synced.error_code != REBALANCE_IN_PROGRESS:
+                check(synced.error_code, "SyncGroup")
+                self.generation = joined.generation_id
                 return
 
     def beat(self, until_s: float, latencies: list[float]) -> Script:
         """Send heartbeats one after the other until a time, and note how long each answer took."""
-        frame = self._heartbeat()
-        clock = time.perf_counter
+        frame = self._frame("Heartbeat", generation_id=self.generation)
+        good, clock = None, time.perf_counter
         while (sent := clock()) < until_s:
             answer = yield frame
             latencies.append(clock() - sent)
-            if answer[_ANSWER_HEAD : _ANSWER_HEAD + 2] != b"\0\0":
-                check(_Reader(answer).error, "Heartbeat")
+            if answer != good:
+                check(_response("Heartbeat", answer).error_code, "Heartbeat")
+                good = answer
 
     def follow(self) -> Script:
         """Send a heartbeat, and join again if the group rebalances."""
-        error = _Reader((yield self._heartbeat())).error
-        if error == REBALANCE_IN_PROGRESS:
+        told = yield from self._ask("Heartbeat", generation_id=self.generation)
+        if told.error_code == REBALANCE_IN_PROGRESS:
             yield from self.join()
         else:
-            check(error, "Heartbeat")
+            check(told.error_code, "Heartbeat")
 
     def leave(self) -> Script:
         """Leave the group."""
-        answer = yield _frame(13, 5, self._group, b"\2", self._name, b"\0\0")
-        check(_Reader(answer).error, "LeaveGroup")
+        leaving = Api.of("LeaveGroup").request.MemberIdentity(member_id=self.member_id)
+        answer = yield _frame("LeaveGroup", group_id=self.group_id, members=[leaving])
+        check(_response("LeaveGroup", answer).error_code, "LeaveGroup")
 
     def join_consumer_group(self, members: int) -> Script:
         """Join by KIP-848 and do what each answer tells, until this member has its share of the topic's partitions.
@@ -130,16 +124,13 @@ class Member:
         topic = ConsumerGroupHeartbeatRequest.TopicPartitions
         while True:
             assigned = self.assigned
-            owned = [topic(topic_id=each.topic_id, partitions=each.partitions) for each in assigned or ()]
-            request = ConsumerGroupHeartbeatRequest(
-                version=1, group_id=self.group_id, member_id=self.member_id, member_epoch=max(self.generation, 0),
-                instance_id=None, rack_id=None, rebalance_timeout_ms=60_000, server_assignor=None,
-                subscribed_topic_names=[TOPIC] if assigned is None else None, subscribed_topic_regex=None,
-                topic_partitions=owned,
-            )  # fmt: skip
-            request.with_header(1, "benchmark")
-            answer = yield bytes(request.encode(header=True, framed=True))
-            told = ConsumerGroupHeartbeatResponse.decode(answer, version=1, header=True)
+            told = yield from self._ask(
+                "ConsumerGroupHeartbeat",
+                member_epoch=max(self.generation, 0),
+                rebalance_timeout_ms=60_000,
+                subscribed_topic_names=[TOPIC] if assigned is None else None,
+                topic_partitions=[topic(topic_id=each.topic_id, partitions=each.partitions) for each in assigned or ()],
+            )
             check(told.error_code, "ConsumerGroupHeartbeat")
             self.generation = told.member_epoch
             if told.assignment is not None:
@@ -149,17 +140,11 @@ class Member:
                 if PARTITIONS // members <= count <= -(-PARTITIONS // members):
                     return
 
-    def _heartbeat(self) -> bytes:
-        return _frame(12, 4, self._group, struct.pack(">i", self.generation) + self._name)
+    def _frame(self, api: str, **fields: Any) -> bytes:
+        return _frame(api, group_id=self.group_id, member_id=self.member_id, **fields)
 
-    @property
-    def _group(self) -> bytes:
-        return _compact(self.group_id.encode())
-
-    @property
-    def _name(self) -> bytes:
-        """The member id, and no group instance id."""
-        return _compact(self.member_id.encode()) + b"\0"
+    def _ask(self, api: str, **fields: Any) -> Generator[bytes, bytes, Any]:
+        return _response(api, (yield self._frame(api, **fields)))
 
 
 class Driver:
@@ -250,54 +235,24 @@ def take(member: Member) -> bool:
     return True
 
 
-class _Reader:
-    """Reads an answer of a flexible version."""
-
-    def __init__(self, answer: bytes) -> None:
-        self._answer, self.at = answer, _ANSWER_HEAD
-        self.error = self.unpack(">h")
-
-    def unpack(self, layout: str) -> int:
-        (value,) = struct.unpack_from(layout, self._answer, self.at)
-        self.at += struct.calcsize(layout)
-        return int(value)
-
-    def length(self) -> int:
-        size = shift = 0
-        while True:
-            byte = self._answer[self.at]
-            self.at += 1
-            size |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return max(size - 1, 0)
-
-    def text(self) -> bytes:
-        size = self.length()
-        self.at += size
-        return self._answer[self.at - size : self.at]
-
-    def skip(self, texts: int) -> None:
-        for _ in range(texts):
-            self.text()
+@cache
+def _codec(name: str) -> tuple[bytes, Any, Any, Any]:
+    """The head of a request of a flexible version, its class and its encoder; and the decoder of its answers."""
+    api, version = Api.of(name), VERSIONS[name]
+    head = struct.pack(">hhih", api.key, version, 1, 3) + b"kgo\0"
+    return head, api.request, encoder(api.request.schema, version), decoder(api.response.schema, version)
 
 
-def _varint(number: int) -> bytes:
-    found = bytearray()
-    while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*found, number])
-
-
-def _compact(data: bytes) -> bytes:
-    return _varint(len(data) + 1) + data
-
-
-def _frame(key: int, version: int, *body: bytes) -> bytes:
-    head = struct.pack(">hhih", key, version, 1, 3) + b"kgo\0"
-    data = b"".join((head, *body, b"\0"))
+def _frame(api: str, **fields: Any) -> bytes:
+    head, request, encode, _ = _codec(api)
+    data = b"".join((head, *encode(request(**fields))))
     return struct.pack(">i", len(data)) + data
+
+
+def _response(api: str, answer: bytes) -> Any:
+    decode = _codec(api)[3]
+    response, _ = decode(answer, 5, PARTITIONS * 100)  # behind the correlation id and no tagged fields
+    return response
 
 
 def check(error: int, api: str) -> None:
