@@ -20,7 +20,7 @@ from confluent_kafka import Producer
 from kafka import KafkaConsumer
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
-from topics import make_topic
+from topics import make_topic, until
 
 from loadwise import kafka_python_consumer
 from loadwise.coordinator import Coordinator
@@ -98,15 +98,18 @@ def _stop_s(address: str, make: Callable[..., KafkaConsumer], work_s: float) -> 
     producing.start()
     members = [Member(make, topic, config) for _ in range(2)]
     try:
-        _until(lambda: _shared(members))
+        until(lambda: _shared(members), lambda: [member.owned for member in members])
         fast, slow = members
         slow.work_s = work_s
         slow.works.wait()
         began = time.monotonic()
         members.append(Member(make, topic, config))
-        _until(lambda: _shared(members))
+        until(lambda: _shared(members), lambda: [member.owned for member in members])
         kept = fast.owned
-        _until(lambda: any(partition in kept and at > time.monotonic() - 0.5 for at, partition in fast.read[-100:]))
+        until(
+            lambda: any(partition in kept and at > time.monotonic() - 0.5 for at, partition in fast.read[-100:]),
+            lambda: fast.owned,
+        )
         times = [began, *(at for at, partition in list(fast.read) if partition in kept and at > began)]
         return max(b - a for a, b in itertools.pairwise(times))
     finally:
@@ -119,11 +122,6 @@ def _stop_s(address: str, make: Callable[..., KafkaConsumer], work_s: float) -> 
 def _shared(members: list[Member]) -> bool:
     owned = [member.owned for member in members]
     return all(owned) and sum(map(len, owned)) == len(frozenset().union(*owned)) == PARTITIONS
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    while not condition():
-        time.sleep(0.05)
 
 
 def _produce(address: str, topic: str, ended: threading.Event) -> None:

@@ -5,7 +5,6 @@ They are our coordinator on either event loop, Apache Kafka, and kfake, the fake
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_process import KafkaNotInstalledError, kafka_from_jars
 
 from benchmarks.coordinator.driver import PARTITIONS, TOPIC
+from benchmarks.processes import cpu_s
 
 WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from loadwise.cli import main; main()"
 """An import of a module that is None fails as if it were not installed."""
@@ -40,13 +40,7 @@ class Served:
 
     def cpu_s(self) -> float:
         """Processor time that it has taken so far."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def resident_mib(self, *, peak: bool = False) -> float:
-        """Memory that it holds, or the most that it has held."""
-        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM" if peak else "VmRSS")) / 1024
+        return cpu_s(self.pid)
 
 
 @contextmanager

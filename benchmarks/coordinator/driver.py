@@ -231,6 +231,7 @@ def take(member: Member) -> bool:
     try:
         member.socket.send(member.script.send(data[4:]))
     except StopIteration:
+        member.script = None
         return False
     return True
 

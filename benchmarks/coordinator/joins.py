@@ -72,7 +72,7 @@ class Clients:
             self._wait_until_stable(selector, by_group, above)
             while any(member.script for member in _all(by_group)):  # heartbeats on their way
                 for key, _ in selector.select(WAIT_S):
-                    _take(key.data)
+                    take(key.data)
             orders.send("stable")
 
     def _wait_until_stable(
@@ -99,7 +99,7 @@ class Clients:
                     start(member, lambda each: each.follow())
             for key, _ in selector.select(0.01):
                 member = key.data
-                if not _take(member):
+                if not take(member):
                     self.synced[self.number] = time.monotonic()
                     member.beat_at_s = self.synced[self.number] + HEARTBEAT_S
                 changed.add(member.group)
@@ -107,14 +107,6 @@ class Clients:
     def _all_agree(self) -> bool:
         seen, groups = self.stable[:], len(self.groups)
         return NOT_STABLE not in seen and all(len(set(seen[group::groups])) == 1 for group in range(groups))
-
-
-def _take(member: GroupMember) -> bool:
-    """Take what has come for a member; False if its script has ended."""
-    goes_on = take(member)
-    if not goes_on:
-        member.script = None
-    return goes_on
 
 
 def _all(by_group: Sequence[Sequence[GroupMember]]) -> Iterator[GroupMember]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from large_frames import arrays, large_frame
 
 from benchmarks.coordinator.brokers import WITHOUT_UVLOOP, Served, ours
+from benchmarks.processes import resident_mib
 from loadwise.coordinator.services import services
 from loadwise.protocol.messages import Api, served
 
@@ -100,7 +101,7 @@ def attack(served: Served, turns: Path, api: Api, path: Sequence[str], megabytes
     took_s = time.perf_counter() - start
     answer = "hung up" if found is None else "none" if found[1] == 8 else f"{found[0] / 1e6:.1f} MB"
     turn_ms = struct.unpack("<d", turns.read_bytes())[0] * 1000
-    peak_mib = served.resident_mib(peak=True)
+    peak_mib = resident_mib(served.pid, peak=True)
     is_within = turn_ms <= GOAL_MS and peak_mib <= GOAL_MIB
     print(
         f"| {api.name} v{api.max_version} | {'.'.join(path)} | {number:,} | {answer} | {took_s:.1f} "

@@ -12,6 +12,7 @@ from uuid import uuid4
 from benchmarks.coordinator.brokers import Served
 from benchmarks.coordinator.driver import Driver, Member, Script
 from benchmarks.coordinator.figures import Figures
+from benchmarks.processes import resident_mib
 
 
 def measure(figures: Figures, served: Served, members: int, beating: int, beat_s: float) -> None:
@@ -24,7 +25,7 @@ def measure(figures: Figures, served: Served, members: int, beating: int, beat_s
 
         group = driver.members(members, f"large-{uuid4()}")
         driver.join(group)
-        figures.add(served, f"memory with {members:,} members", "{:.0f} MiB", served.resident_mib())
+        figures.add(served, f"memory with {members:,} members", "{:.0f} MiB", resident_mib(served.pid))
         latencies: list[float] = []
         before, until_s = served.cpu_s(), time.perf_counter() + beat_s
         driver.run(group[:beating], lambda member: member.beat(until_s, latencies))

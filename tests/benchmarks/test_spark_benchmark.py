@@ -12,8 +12,8 @@ from itertools import pairwise
 import pytest
 from topics import WAIT_S
 
+from benchmarks.processes import CpuMeter
 from benchmarks.spark.batches import PARTITIONS, in_turn, partition_of, readers
-from benchmarks.spark.cpu import CpuMeter
 
 
 def test_half_of_a_skewed_topic_is_in_one_partition_and_the_rest_is_shared() -> None:

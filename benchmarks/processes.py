@@ -1,4 +1,4 @@
-"""CPU seconds of a process and everything below it, dead processes included. Reads ``/proc``, so it is for Linux."""
+"""CPU time and memory of processes, of those below them too. Reads ``/proc``, so it is for Linux."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 from pathlib import Path
 from threading import Event, Thread
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _EVERY_S = 0.1
 
 
 class CpuMeter:
-    """Counts what is used within its with block.
+    """Counts what a process and all below it use within its with block, dead processes included.
 
     PySpark's daemon ignores the end of its children (SIGCHLD), so neither `os.wait3` nor the parent's own figures have
     their time. So this samples all processes ten times a second, and misses at most the time between the last sample
@@ -58,17 +58,29 @@ class CpuMeter:
     def _look(self) -> None:
         left = [self._root]
         while left:
-            process = Path("/proc", str(left.pop()))
+            process_id = left.pop()
             try:
-                fields = (process / "stat").read_text().rpartition(") ")[2].split()
+                started, used = _started_and_used(process_id)
                 # A child is listed with the thread that forked it.
-                for children in process.glob("task/*/children"):
+                for children in Path(f"/proc/{process_id}").glob("task/*/children"):
                     left += map(int, children.read_text().split())
             except OSError:
                 continue  # it has ended; its last sample stays
-            self._seen[int(process.name), int(fields[19])] = int(fields[11]) + int(fields[12])
+            self._seen[process_id, started] = used
 
 
-def meter(spark: Any) -> CpuMeter:
-    """A meter of a session's JVM and everything below it: PySpark's daemon, workers and planners."""
-    return CpuMeter(spark.sparkContext._gateway.proc.pid)
+def cpu_s(process_id: int) -> float:
+    """CPU seconds that a process alone has used."""
+    return _started_and_used(process_id)[1] / _TICKS_PER_S
+
+
+def resident_mib(process_id: int, *, peak: bool = False) -> float:
+    """Memory that a process holds, or the most that it has held."""
+    lines = Path(f"/proc/{process_id}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM" if peak else "VmRSS")) / 1024
+
+
+def _started_and_used(process_id: int) -> tuple[int, int]:
+    """When a process was started, and what it has used, in ticks."""
+    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(") ")[2].split()
+    return int(fields[19]), int(fields[11]) + int(fields[12])
