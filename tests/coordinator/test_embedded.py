@@ -10,8 +10,7 @@ import threading
 
 import pytest
 from kafka import KafkaConsumer
-from kafka.protocol.consumer import FetchResponse, JoinGroupResponse
-from kafka.protocol.producer import ProduceResponse
+from kafka.protocol.consumer import FetchResponse
 from kafka_process import reserved_port
 from peers import Peer, answers, beat, fetch, join, produce
 from topics import WAIT_S
@@ -145,7 +144,7 @@ async def test_who_waited_before_a_restart_gets_no_answer_of_it() -> None:
     coordinator = Coordinator(topics={"t": 1})
     async with coordinator:
         stays, waits = await Peer.connect(coordinator), await Peer.connect(coordinator)
-        first = await stays.ask(join("g"), JoinGroupResponse)
+        first = await stays.exchange(join("g"))
         waits.send(join("g"))
         group = coordinator.cluster.groups.get("g")
         assert group is not None
@@ -158,8 +157,8 @@ async def test_who_waited_before_a_restart_gets_no_answer_of_it() -> None:
         again = await Peer.connect(coordinator)
         while len(coordinator.cluster.fetches) < len(fetchers):
             assert await answers(again)
-        assert (await again.ask(join("g", first.member_id), JoinGroupResponse)).generation_id == 2
-        assert (await again.ask(produce(), ProduceResponse)).responses
+        assert (await again.exchange(join("g", first.member_id))).generation_id == 2
+        assert (await again.exchange(produce())).responses
         for peer in fetchers:
             assert (await peer.read(FetchResponse, 11)).responses[0].partitions[0].records
         for peer in (stays, waits, again, *fetchers):

@@ -32,6 +32,27 @@ def client_message(name: str) -> Any:
     return found if is_whole else FromSchema(name, (ApiMessage,), {})
 
 
+def client_request(api: str, /, version: int, **values: Any) -> Any:
+    """A request with rows as dicts, as ``client_request("DeleteTopics", 6, topics=[{"name": "t"}])``."""
+    return _with_rows(client_message(f"{api}Request"), {"version": version, **values})
+
+
+def _with_rows(message: Any, values: dict[str, Any]) -> Any:
+    fields = message.fields
+    return message(**{name: _row(fields[name], value) if name in fields else value for name, value in values.items()})
+
+
+def _row(field: Any, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_row(field, each) for each in value]
+    return _with_rows(field.data_class, value) if isinstance(value, dict) else value
+
+
+def client_response(request: Any) -> Any:
+    """The class of a request's response."""
+    return client_message(f"{type(request).__name__.removesuffix('Request')}Response")
+
+
 def __getattr__(name: str) -> Any:
     if name.endswith(("Request", "Response")):
         return client_message(name)

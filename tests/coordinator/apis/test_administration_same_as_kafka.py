@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
-import client_messages
 import pytest
 from beside_kafka import Scenario, scenarios, sessions_agree
+from client_messages import client_request
 from configurator import NOW_MS, Configurator
-from kafka.protocol import admin, consumer, metadata
+from kafka.protocol import admin
 from record_batches import batch
 from topics import WAIT_S
 
@@ -24,73 +24,61 @@ class Administrator(Configurator):
     """A session that asks what administrators ask."""
 
     def offset(self, timestamp: int, version: int = 11) -> tuple[int, int, int]:
-        topic = consumer.ListOffsetsRequest.ListOffsetsTopic
-        row = topic.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=timestamp)
-        request = consumer.ListOffsetsRequest(
-            version=version, replica_id=-1, isolation_level=0, timeout_ms=1000,
-            topics=[topic(name=self.topic, partitions=[row])],
+        row = {"partition_index": 0, "timestamp": timestamp}
+        request = client_request(
+            "ListOffsets", version, isolation_level=0, timeout_ms=1000,
+            topics=[{"name": self.topic, "partitions": [row]}],
         )  # fmt: skip
-        (found,) = self.ask(request, consumer.ListOffsetsResponse).topics[0].partitions
+        (found,) = self.exchange(request).topics[0].partitions
         return found.error_code, found.offset, found.timestamp
 
     def delete_before(self, offset: int, *, partition: int = 0, topic: str | None = None) -> tuple[int, int]:
-        row = admin.DeleteRecordsRequest.DeleteRecordsTopic
-        each = row.DeleteRecordsPartition(partition_index=partition, offset=offset)
-        request = admin.DeleteRecordsRequest(
-            version=2, topics=[row(name=topic or self.topic, partitions=[each])], timeout_ms=10_000
+        each = {"partition_index": partition, "offset": offset}
+        answer = self.ask(
+            "DeleteRecords", 2, topics=[{"name": topic or self.topic, "partitions": [each]}], timeout_ms=10_000
         )
-        (found,) = self.ask(request, admin.DeleteRecordsResponse).topics[0].partitions
+        (found,) = answer.topics[0].partitions
         return found.error_code, found.low_watermark
 
     def fetch_error(self, offset: int) -> tuple[int, int, int]:
-        topic = consumer.FetchRequest.FetchTopic
-        row = topic.FetchPartition(
-            partition=0, current_leader_epoch=-1, fetch_offset=offset, last_fetched_epoch=-1, log_start_offset=-1,
-            partition_max_bytes=1_000_000,
+        row = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1_000_000}
+        request = client_request(
+            "Fetch", 12, cluster_id=None, max_wait_ms=0, min_bytes=1, max_bytes=1_000_000, rack_id="",
+            topics=[{"topic": self.topic, "partitions": [row]}],
         )  # fmt: skip
-        request = consumer.FetchRequest(
-            version=12, cluster_id=None, max_wait_ms=0, min_bytes=1, max_bytes=1_000_000, rack_id="",
-            topics=[topic(topic=self.topic, partitions=[row])], forgotten_topics_data=[],
-        )  # fmt: skip
-        (found,) = self.ask(request, consumer.FetchResponse).responses[0].partitions
+        (found,) = self.exchange(request).responses[0].partitions
         return found.error_code, found.high_watermark, found.log_start_offset
 
     def elected(self, kind: int, *partitions: int) -> Any:
-        row = admin.ElectLeadersRequest.TopicPartitions
-        asked = [row(topic=self.topic, partitions=list(partitions)), row(topic="none", partitions=[0])]
-        request = admin.ElectLeadersRequest(version=2, election_type=kind, topic_partitions=asked, timeout_ms=1000)
-        answer = self.ask(request, admin.ElectLeadersResponse)
+        asked = [{"topic": self.topic, "partitions": list(partitions)}, {"topic": "none", "partitions": [0]}]
+        answer = self.ask("ElectLeaders", 2, election_type=kind, topic_partitions=asked, timeout_ms=1000)
         return answer.error_code, [
             [each.error_code for each in found.partition_result] for found in answer.replica_election_results
         ]
 
     def reassigned(self, replicas: list[int] | None, topic: str | None = None) -> Any:
-        row = admin.AlterPartitionReassignmentsRequest.ReassignableTopic
-        each = row.ReassignablePartition(partition_index=0, replicas=replicas)
-        request = admin.AlterPartitionReassignmentsRequest(
-            version=1, timeout_ms=1000, topics=[row(name=topic or self.topic, partitions=[each])]
+        each = {"partition_index": 0, "replicas": replicas}
+        answer = self.ask(
+            "AlterPartitionReassignments",
+            1,
+            timeout_ms=1000,
+            topics=[{"name": topic or self.topic, "partitions": [each]}],
         )
-        answer = self.ask(request, admin.AlterPartitionReassignmentsResponse)
         return answer.error_code, [each.error_code for found in answer.responses for each in found.partitions]
 
     def unregistered(self, broker: int) -> Any:
-        request = client_messages.UnregisterBrokerRequest(version=0, broker_id=broker)
-        answer = self.ask(request, client_messages.UnregisterBrokerResponse)
+        answer = self.ask("UnregisterBroker", 0, broker_id=broker)
         return answer.error_code, answer.error_message
 
     def without_token(self) -> Any:
-        asked = client_messages.CreateDelegationTokenRequest(version=3, renewers=[], max_lifetime_ms=-1)
-        made = self.ask(asked, client_messages.CreateDelegationTokenResponse)
-        request = client_messages.DescribeDelegationTokenRequest(version=3, owners=None)
-        described = self.ask(request, client_messages.DescribeDelegationTokenResponse)
+        made = self.ask("CreateDelegationToken", 3, max_lifetime_ms=-1)
+        described = self.ask("DescribeDelegationToken", 3, owners=None)
         times = made.issue_timestamp_ms, made.expiry_timestamp_ms, made.max_timestamp_ms
         names = made.principal_type, made.principal_name, made.token_requester_principal_name
         return made.error_code, times, names, made.token_id, made.hmac, described.error_code, described.tokens
 
     def log_dirs(self, *partitions: int, topic: str | None = None) -> Any:
-        row = admin.DescribeLogDirsRequest.DescribableLogDirTopic
-        asked = [row(topic=topic or self.topic, partitions=list(partitions))]
-        answer = self.ask(admin.DescribeLogDirsRequest(version=4, topics=asked), admin.DescribeLogDirsResponse)
+        answer = self.ask("DescribeLogDirs", 4, topics=[{"topic": topic or self.topic, "partitions": list(partitions)}])
         (directory,) = answer.results
         sizes = [
             (each.partition_index, each.partition_size, each.offset_lag, each.is_future_key)
@@ -126,14 +114,10 @@ def asking(broker: Administrator) -> Iterator[Any]:
 
 def describing_topics(broker: Administrator) -> Iterator[Any]:
     names = [broker.make(partitions=3)[1] for _ in range(2)]
-    row = admin.DescribeTopicPartitionsRequest
 
     def page(limit: int, cursor: Any = None) -> Any:
-        topics = [row.TopicRequest(name=name) for name in [*names, "a/b", "none"]]
-        answer = broker.ask(
-            row(version=0, topics=topics, response_partition_limit=limit, cursor=cursor),
-            admin.DescribeTopicPartitionsResponse,
-        )
+        topics = [{"name": name} for name in [*names, "a/b", "none"]]
+        answer = broker.ask("DescribeTopicPartitions", 0, topics=topics, response_partition_limit=limit, cursor=cursor)
         order = sorted(names)
         seen = [
             (order.index(found.name) if found.name in order else found.name, found.error_code, found.is_internal,
@@ -145,16 +129,13 @@ def describing_topics(broker: Administrator) -> Iterator[Any]:
         return seen, None if after is None else (order.index(after.topic_name), after.partition_index)
 
     yield [page(limit) for limit in (1, 2, 3, 4, 5, 6, 100)]
-    yield [
-        page(2, row.Cursor(topic_name=sorted(names)[index], partition_index=at)) for index in (0, 1) for at in (0, 2)
-    ]
+    yield [page(2, {"topic_name": sorted(names)[index], "partition_index": at}) for index in (0, 1) for at in (0, 2)]
 
 
 def features(broker: Administrator) -> Iterator[Any]:
     ours = {"eligible.leader.replicas.version", "group.version", "transaction.version", "metadata.version"}
     for version in range(5):
-        request = metadata.ApiVersionsRequest(version=version, client_software_name="a", client_software_version="1")
-        answer = broker.ask(request, metadata.ApiVersionsResponse)
+        answer = broker.ask("ApiVersions", version, client_software_name="a", client_software_version="1")
         rows = [(each.name, each.min_version, each.max_version) for each in answer.supported_features or ()]
         final = [
             (each.name, each.max_version_level, each.min_version_level) for each in answer.finalized_features or ()
@@ -171,14 +152,12 @@ def quotas(broker: Administrator) -> Iterator[Any]:
             entity=[row.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
             ops=[row.OpData(key=key, value=value or 0.0, remove=value is None) for key, value in changes],
         )
-        request = admin.AlterClientQuotasRequest(version=1, entries=[entry], validate_only=check)
-        (found,) = broker.ask(request, admin.AlterClientQuotasResponse).entries
+        (found,) = broker.ask("AlterClientQuotas", 1, entries=[entry], validate_only=check).entries
         return int(found.error_code)
 
     def described(*wanted: tuple[str, int, str | None], strict: bool = False) -> Any:
         rows = [component(entity_type=kind, match_type=match, match=name) for kind, match, name in wanted]
-        request = admin.DescribeClientQuotasRequest(version=1, components=rows, strict=strict)
-        answer = broker.ask(request, admin.DescribeClientQuotasResponse)
+        answer = broker.ask("DescribeClientQuotas", 1, components=rows, strict=strict)
         entries = [
             (sorted(each.entity_type for each in entry.entity), sorted((each.key, each.value) for each in entry.values))
             for entry in answer.entries or ()
@@ -210,23 +189,23 @@ def quotas(broker: Administrator) -> Iterator[Any]:
 
 
 def access(broker: Administrator) -> Iterator[Any]:
-    request = admin.DescribeAclsRequest(
-        version=3, resource_type_filter=1, resource_name_filter=None, pattern_type_filter=1, principal_filter=None,
-        host_filter=None, operation=1, permission_type=1,
+    request = client_request(
+        "DescribeAcls", 3, resource_type_filter=1, resource_name_filter=None, pattern_type_filter=1,
+        principal_filter=None, host_filter=None, operation=1, permission_type=1,
     )  # fmt: skip
-    described = broker.ask(request, admin.DescribeAclsResponse)
+    described = broker.exchange(request)
     yield described.error_code, described.error_message
-    row = admin.CreateAclsRequest.AclCreation(
-        resource_type=2, resource_name="t", resource_pattern_type=3, principal="User:u", host="*", operation=3,
-        permission_type=3,
-    )  # fmt: skip
-    answer = broker.ask(admin.CreateAclsRequest(version=3, creations=[row]), admin.CreateAclsResponse)
+    row = {
+        "resource_type": 2, "resource_name": "t", "resource_pattern_type": 3, "principal": "User:u", "host": "*",
+        "operation": 3, "permission_type": 3,
+    }  # fmt: skip
+    answer = broker.ask("CreateAcls", 3, creations=[row])
     yield [(each.error_code, each.error_message) for each in answer.results]
-    row = admin.DeleteAclsRequest.DeleteAclsFilter(
-        resource_type_filter=1, resource_name_filter=None, pattern_type_filter=1, principal_filter=None,
-        host_filter=None, operation=1, permission_type=1,
-    )  # fmt: skip
-    deleted = broker.ask(admin.DeleteAclsRequest(version=3, filters=[row]), admin.DeleteAclsResponse)
+    row = {
+        "resource_type_filter": 1, "resource_name_filter": None, "pattern_type_filter": 1, "principal_filter": None,
+        "host_filter": None, "operation": 1, "permission_type": 1,
+    }  # fmt: skip
+    deleted = broker.ask("DeleteAcls", 3, filters=[row])
     yield [(each.error_code, each.error_message) for each in deleted.filter_results]
 
 

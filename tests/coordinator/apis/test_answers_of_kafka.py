@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from client_messages import client_request
 from consumer_session import ConsumerSession
-from kafka.protocol import consumer, metadata, producer
 from kafka.record.util import calc_crc32c
 from record_batches import batch
 from topics import WAIT_S
@@ -41,7 +41,7 @@ def session_at(address: str) -> Iterator[ConsumerSession]:
     session.wait_for_topic()
     until(lambda: listed_by_largest_timestamp(session, 0)[0] == 0)
     for key_type, key in enumerate((session.group, session.topic)):
-        request = metadata.FindCoordinatorRequest(version=4, key_type=key_type, coordinator_keys=[key])
+        request = client_request("FindCoordinator", 4, key_type=key_type, coordinator_keys=[key])
         until(lambda request=request: found(session, request) == 0)
     until(lambda: committed(session, "") == 0)
     yield session
@@ -49,7 +49,7 @@ def session_at(address: str) -> Iterator[ConsumerSession]:
 
 
 def found(session: ConsumerSession, request: Any) -> int:
-    return int(session.ask(request, metadata.FindCoordinatorResponse).coordinators[0].error_code)
+    return int(session.exchange(request).coordinators[0].error_code)
 
 
 def until(is_so: Callable[[], bool]) -> None:
@@ -59,10 +59,8 @@ def until(is_so: Callable[[], bool]) -> None:
 
 
 def produced(session: ConsumerSession, records: bytes) -> Any:
-    topic = producer.ProduceRequest.TopicProduceData
-    data = topic(name=session.topic, partition_data=[topic.PartitionProduceData(index=0, records=records)])
-    request = producer.ProduceRequest(version=9, transactional_id=None, acks=-1, timeout_ms=60_000, topic_data=[data])
-    return session.ask(request, producer.ProduceResponse).responses[0].partition_responses[0]
+    data = {"name": session.topic, "partition_data": [{"index": 0, "records": records}]}
+    return session.ask("Produce", 9, acks=-1, timeout_ms=60_000, topic_data=[data]).responses[0].partition_responses[0]
 
 
 def garbage(length: int, magic: int) -> bytes:
@@ -112,25 +110,20 @@ def test_metadata_of_a_commit_is_counted_in_characters_of_java(
 
 
 def committed(session: ConsumerSession, metadata_text: str) -> int:
-    topic = consumer.OffsetCommitRequest.OffsetCommitRequestTopic
-    row = topic.OffsetCommitRequestPartition(
-        partition_index=0, committed_offset=5, committed_leader_epoch=-1, committed_metadata=metadata_text
-    )
-    request = consumer.OffsetCommitRequest(
-        version=8, group_id=session.group, generation_id_or_member_epoch=-1, member_id="", group_instance_id=None,
-        topics=[topic(name=session.topic, partitions=[row])],
+    row = {"partition_index": 0, "committed_offset": 5, "committed_metadata": metadata_text}
+    request = client_request(
+        "OffsetCommit", 8, group_id=session.group, member_id="", topics=[{"name": session.topic, "partitions": [row]}],
     )  # fmt: skip
-    return int(session.ask(request, consumer.OffsetCommitResponse).topics[0].partitions[0].error_code)
+    return int(session.exchange(request).topics[0].partitions[0].error_code)
 
 
 def listed_by_largest_timestamp(session: ConsumerSession, isolation_level: int) -> tuple[int, int]:
-    topic = consumer.ListOffsetsRequest.ListOffsetsTopic
-    row = topic.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-3)
-    request = consumer.ListOffsetsRequest(
-        version=8, replica_id=-1, isolation_level=isolation_level, timeout_ms=1000,
-        topics=[topic(name=session.topic, partitions=[row])],
+    row = {"partition_index": 0, "timestamp": -3}
+    request = client_request(
+        "ListOffsets", 8, isolation_level=isolation_level, timeout_ms=1000,
+        topics=[{"name": session.topic, "partitions": [row]}],
     )  # fmt: skip
-    (found,) = session.ask(request, consumer.ListOffsetsResponse).topics[0].partitions
+    (found,) = session.exchange(request).topics[0].partitions
     return found.error_code, found.offset
 
 
@@ -139,13 +132,10 @@ def test_the_largest_timestamp_in_an_open_transaction_is_not_told_to_readers_of_
 ) -> None:
     assert produced(broker, batch([b"a"], timestamp=1000)).error_code == 0
     begun = initialized(broker)
-    topic = producer.ProduceRequest.TopicProduceData
     records = batch([b"b"], timestamp=2000, producer=(begun.producer_id, begun.producer_epoch, 0), transactional=True)
-    data = topic(name=broker.topic, partition_data=[topic.PartitionProduceData(index=0, records=records)])
-    request = producer.ProduceRequest(
-        version=12, transactional_id=broker.topic, acks=-1, timeout_ms=60_000, topic_data=[data]
-    )
-    answer = broker.ask(request, producer.ProduceResponse).responses[0].partition_responses[0]
+    data = {"name": broker.topic, "partition_data": [{"index": 0, "records": records}]}
+    answer = broker.ask("Produce", 12, transactional_id=broker.topic, acks=-1, timeout_ms=60_000, topic_data=[data])
+    answer = answer.responses[0].partition_responses[0]
     assert answer.error_code == 0
     assert listed_by_largest_timestamp(broker, 0) == (0, 1)
     assert listed_by_largest_timestamp(broker, 1) == (0, -1)
@@ -153,10 +143,8 @@ def test_the_largest_timestamp_in_an_open_transaction_is_not_told_to_readers_of_
 
 def initialized(session: ConsumerSession) -> Any:
     """A producer of the transactional id, which has the topic's name."""
-    request = producer.InitProducerIdRequest(
-        version=4, transactional_id=session.topic, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
-    )
-    return answered(lambda: session.ask(request, producer.InitProducerIdResponse), lambda answer: answer.error_code)
+    request = client_request("InitProducerId", 4, transactional_id=session.topic, transaction_timeout_ms=60_000)
+    return answered(lambda: session.exchange(request), lambda answer: answer.error_code)
 
 
 def answered(ask: Callable[[], Any], error_of: Callable[[Any], int]) -> Any:
@@ -168,24 +156,28 @@ def answered(ask: Callable[[], Any], error_of: Callable[[Any], int]) -> Any:
 
 
 def begin(session: ConsumerSession, producer_id: int, epoch: int) -> None:
-    topic = producer.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction.AddPartitionsToTxnTopic
-    request = producer.AddPartitionsToTxnRequest(
-        version=3, v3_and_below_transactional_id=session.topic, v3_and_below_producer_id=producer_id,
-        v3_and_below_producer_epoch=epoch, v3_and_below_topics=[topic(name=session.topic, partitions=[0])],
+    request = client_request(
+        "AddPartitionsToTxn", 3, v3_and_below_transactional_id=session.topic, v3_and_below_producer_id=producer_id,
+        v3_and_below_producer_epoch=epoch, v3_and_below_topics=[{"name": session.topic, "partitions": [0]}],
     )  # fmt: skip
 
     def error_of(answer: Any) -> int:
         return int(answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code)
 
-    assert error_of(answered(lambda: session.ask(request, producer.AddPartitionsToTxnResponse), error_of)) == 0
+    assert error_of(answered(lambda: session.exchange(request), error_of)) == 0
 
 
 def ended(session: ConsumerSession, version: int, producer_id: int, epoch: int, *, commit: bool) -> tuple[int, int]:
     """The error, and the epoch to go on with; -1 before v5."""
-    request = producer.EndTxnRequest(
-        version=version, transactional_id=session.topic, producer_id=producer_id, producer_epoch=epoch, committed=commit
+    request = client_request(
+        "EndTxn",
+        version,
+        transactional_id=session.topic,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        committed=commit,
     )
-    answer = answered(lambda: session.ask(request, producer.EndTxnResponse), lambda answer: answer.error_code)
+    answer = answered(lambda: session.exchange(request), lambda answer: answer.error_code)
     return answer.error_code, answer.producer_epoch if version >= 5 else -1
 
 
@@ -222,16 +214,12 @@ def test_a_wrong_largest_timestamp_in_a_header_is_put_right(
 
 
 def records_of(session: ConsumerSession) -> bytes:
-    topic = consumer.FetchRequest.FetchTopic
-    row = topic.FetchPartition(
-        partition=0, current_leader_epoch=-1, fetch_offset=0, last_fetched_epoch=-1, log_start_offset=-1,
-        partition_max_bytes=100_000,
+    row = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 100_000}
+    request = client_request(
+        "Fetch", 11, max_wait_ms=10_000, min_bytes=1, max_bytes=100_000,
+        topics=[{"topic": session.topic, "partitions": [row]}],
     )  # fmt: skip
-    request = consumer.FetchRequest(
-        version=11, max_wait_ms=10_000, min_bytes=1, max_bytes=100_000, forgotten_topics_data=[],
-        topics=[topic(topic=session.topic, partitions=[row])],
-    )  # fmt: skip
-    return bytes(session.ask(request, consumer.FetchResponse).responses[0].partitions[0].records)
+    return bytes(session.exchange(request).responses[0].partitions[0].records)
 
 
 def test_a_classic_member_rebalances_only_when_there_are_new_targets(broker: ConsumerSession) -> None:
@@ -239,7 +227,7 @@ def test_a_classic_member_rebalances_only_when_there_are_new_targets(broker: Con
     broker.first = 0
     broker.make("t", 4)
     metadata_bytes = Subscription(topics=[broker.full("t")]).encode()
-    offered = [consumer.JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=metadata_bytes)]
+    offered = [{"name": "range", "metadata": metadata_bytes}]
     epoch = broker.join_as("!a", "t")[1]
     for number in (0, 1):
         broker.join(protocols=offered)

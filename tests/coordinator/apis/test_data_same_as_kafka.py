@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from beside_kafka import Scenario, scenarios, sessions_agree
-from kafka.protocol import admin, consumer, metadata, producer
+from client_messages import client_request
 from record_batches import batch
 from sessions import Session
 from topics import WAIT_S
@@ -41,9 +41,8 @@ class Records(Session):
         super().__init__(bootstrap_servers)
         assert self.create_topic(partitions=2) == 0
         self.wait_for_topic()
-        wanted = metadata.MetadataRequest.MetadataRequestTopic(name=self.topic, topic_id=None)
-        request = metadata.MetadataRequest(version=12, topics=[wanted], allow_auto_topic_creation=False)
-        self.topic_id: UUID = self.ask(request, metadata.MetadataResponse).topics[0].topic_id
+        answer = self.ask("Metadata", 12, topics=[{"name": self.topic}], allow_auto_topic_creation=False)
+        self.topic_id: UUID = answer.topics[0].topic_id
         self._wait_for_leaders()
 
     def _wait_for_leaders(self) -> None:
@@ -54,20 +53,19 @@ class Records(Session):
 
     def fetch(self, *partitions: tuple[int, int, int], version: int = 12, **changes: Any) -> Any:
         """Fetch partitions, each as number, offset and most bytes."""
-        topic = consumer.FetchRequest.FetchTopic
         rows = [
-            topic.FetchPartition(
-                partition=number, current_leader_epoch=changes.pop("epoch", -1), fetch_offset=offset,
-                last_fetched_epoch=-1, log_start_offset=-1, partition_max_bytes=most,
-            )
+            {
+            "partition": number, "current_leader_epoch": changes.pop("epoch", -1), "fetch_offset": offset,
+            "partition_max_bytes": most,
+        }
             for number, offset, most in partitions
         ]  # fmt: skip
         fields: dict[str, Any] = {
             "cluster_id": None, "max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1_000_000, "rack_id": "",
-            "topics": [topic(topic=self.topic, topic_id=self.topic_id, partitions=rows)] if rows else [],
+            "topics": [{"topic": self.topic, "topic_id": self.topic_id, "partitions": rows}] if rows else [],
             "forgotten_topics_data": [],
         }  # fmt: skip
-        reply = self.ask(consumer.FetchRequest(version=version, **fields | changes), consumer.FetchResponse)
+        reply = self.ask("Fetch", version, **fields | changes)
         return reply.error_code, [
             (each.partition_index, each.error_code, each.high_watermark, each.last_stable_offset,
              each.log_start_offset, each.preferred_read_replica, whole(bytes(each.records or b"")))
@@ -75,69 +73,56 @@ class Records(Session):
         ]  # fmt: skip
 
     def offsets(self, *timestamps: int, version: int = 8, epoch: int = -1, partition: int = 0) -> Any:
-        topic = consumer.ListOffsetsRequest.ListOffsetsTopic
         answers = []
         for timestamp in timestamps:
-            row = topic.ListOffsetsPartition(partition_index=partition, current_leader_epoch=epoch, timestamp=timestamp)
-            request = consumer.ListOffsetsRequest(
-                version=version, replica_id=-1, isolation_level=0, timeout_ms=1000,
-                topics=[topic(name=self.topic, partitions=[row])],
+            row = {"partition_index": partition, "current_leader_epoch": epoch, "timestamp": timestamp}
+            request = client_request(
+                "ListOffsets", version, isolation_level=0, timeout_ms=1000,
+                topics=[{"name": self.topic, "partitions": [row]}],
             )  # fmt: skip
-            (found,) = self.ask(request, consumer.ListOffsetsResponse).topics[0].partitions
+            (found,) = self.exchange(request).topics[0].partitions
             answers.append((found.error_code, found.offset, found.timestamp, found.leader_epoch))
         return answers
 
     def end_of_epoch(self, epoch: int, current: int = -1, partition: int = 0) -> Any:
-        topic = consumer.OffsetForLeaderEpochRequest.OffsetForLeaderTopic
-        row = topic.OffsetForLeaderPartition(partition=partition, current_leader_epoch=current, leader_epoch=epoch)
-        request = consumer.OffsetForLeaderEpochRequest(
-            version=4, replica_id=-1, topics=[topic(topic=self.topic, partitions=[row])]
-        )
-        (found,) = self.ask(request, consumer.OffsetForLeaderEpochResponse).topics[0].partitions
+        row = {"partition": partition, "current_leader_epoch": current, "leader_epoch": epoch}
+        answer = self.ask("OffsetForLeaderEpoch", 4, replica_id=-1, topics=[{"topic": self.topic, "partitions": [row]}])
+        (found,) = answer.topics[0].partitions
         return found.error_code, found.leader_epoch, found.end_offset
 
     def grow(self, name: str, count: int, brokers: list[list[int]] | None = None, check: bool = False) -> int:
-        row = admin.CreatePartitionsRequest.CreatePartitionsTopic
-        assignments = None if brokers is None else [row.CreatePartitionsAssignment(broker_ids=each) for each in brokers]
-        request = admin.CreatePartitionsRequest(
-            version=3, topics=[row(name=name, count=count, assignments=assignments)], timeout_ms=10_000,
-            validate_only=check,
+        assignments = None if brokers is None else [{"broker_ids": each} for each in brokers]
+        request = client_request(
+            "CreatePartitions", 3, topics=[{"name": name, "count": count, "assignments": assignments}],
+            timeout_ms=10_000, validate_only=check,
         )  # fmt: skip
-        return int(self.ask(request, admin.CreatePartitionsResponse).results[0].error_code)
+        return int(self.exchange(request).results[0].error_code)
 
     def grow_twice(self, count: int) -> Any:
-        row = admin.CreatePartitionsRequest.CreatePartitionsTopic(name=self.topic, count=count, assignments=None)
-        request = admin.CreatePartitionsRequest(version=3, topics=[row, row], timeout_ms=10_000, validate_only=False)
-        results = self.ask(request, admin.CreatePartitionsResponse).results
+        row = {"name": self.topic, "count": count}
+        results = self.ask("CreatePartitions", 3, topics=[row, row], timeout_ms=10_000, validate_only=False).results
         return [(each.name == self.topic, each.error_code, each.error_message) for each in results]
 
     def configs(self, kind: int, name: str, *keys: str) -> Any:
-        row = admin.DescribeConfigsRequest.DescribeConfigsResource(
-            resource_type=kind, resource_name=name, configuration_keys=list(keys) or None
-        )
-        request = admin.DescribeConfigsRequest(version=4, resources=[row])
-        (found,) = self.ask(request, admin.DescribeConfigsResponse).results
+        row = {"resource_type": kind, "resource_name": name, "configuration_keys": list(keys) or None}
+        (found,) = self.ask("DescribeConfigs", 4, resources=[row]).results
         rows = [(each.name, each.value, each.config_type, each.read_only, each.is_sensitive) for each in found.configs]
         return found.error_code, sorted(rows) if keys else []
 
     def make(self, **fields: Any) -> Any:
-        row = admin.CreateTopicsRequest.CreatableTopic
         assignments = [
-            row.CreatableReplicaAssignment(partition_index=number, broker_ids=brokers)
-            for number, brokers in fields.pop("assignments", [])
+            {"partition_index": number, "broker_ids": brokers} for number, brokers in fields.pop("assignments", [])
         ]
         defaults: dict[str, Any] = {
             "name": f"{self.topic}-{uuid4()}", "num_partitions": -1, "replication_factor": -1,
             "assignments": assignments, "configs": [],
         }  # fmt: skip
-        request = admin.CreateTopicsRequest(version=7, topics=[row(**defaults | fields)], timeout_ms=10_000)
-        (made,) = self.ask(request, admin.CreateTopicsResponse).topics
+        (made,) = self.ask("CreateTopics", 7, topics=[{**defaults | fields}], timeout_ms=10_000).topics
         return made.error_code, made.num_partitions, made.replication_factor
 
     def drop(self, name: str | None, topic_id: UUID | None = None) -> int:
-        row = admin.DeleteTopicsRequest.DeleteTopicState(name=name, topic_id=topic_id)
-        request = admin.DeleteTopicsRequest(version=6, topics=[row], timeout_ms=10_000)
-        return int(self.ask(request, admin.DeleteTopicsResponse).responses[0].error_code)
+        row = {"name": name, "topic_id": topic_id}
+        return int(self.ask("DeleteTopics", 6, topics=[row], timeout_ms=10_000).responses[0].error_code)
 
 
 def fetching(broker: Records) -> Iterator[Any]:
@@ -195,11 +180,11 @@ def sequences(broker: Records) -> Iterator[Any]:
     yield [send(2, 4), send(2, 0), send(1, 1), send(0, 12), send(2, 1)]
     yield [send(0, 5, producer_id=7_000_002), send(0, 6, producer_id=7_000_002)]
     yield [send(5, 2**31 - 1, 2, producer_id=7_000_003), send(5, 1, producer_id=7_000_003)]
-    request = producer.InitProducerIdRequest(version=4, transactional_id=None, transaction_timeout_ms=1000)
+    request = client_request("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=1000)
     deadline = time.monotonic() + WAIT_S
-    while broker.ask(request, producer.InitProducerIdResponse).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+    while broker.exchange(request).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         assert time.monotonic() < deadline  # Kafka asks its controller for ids at first
-    given = [broker.ask(request, producer.InitProducerIdResponse) for _ in range(2)]
+    given = [broker.exchange(request) for _ in range(2)]
     yield [(each.error_code, each.producer_epoch) for each in given]
     assert given[0].producer_id != given[1].producer_id
 
@@ -211,8 +196,7 @@ def topics(broker: Records) -> Iterator[Any]:
     yield [broker.make(assignments=each) for each in wrong]
     yield [broker.make(assignments=[(0, [1])], **also) for also in ({"num_partitions": 1}, {"replication_factor": 1})]
     yield [broker.make(replication_factor=factor) for factor in (0, -2, 2)]
-    config = admin.CreateTopicsRequest.CreatableTopic.CreatableTopicConfig
-    yield [broker.make(configs=[config(name="max.message.bytes", value=each)]) for each in ("x", "-1", "100")]
+    yield [broker.make(configs=[{"name": "max.message.bytes", "value": each}]) for each in ("x", "-1", "100")]
     grown = [(broker.topic, 2), (broker.topic, 1), (broker.topic, 0), (broker.topic, -1), (f"{broker.topic}-none", 3)]
     yield [broker.grow(name, count) for name, count in grown]
     some: list[list[list[int]]] = [[[1]], [[9], [1]], [[1], [1], [1]], [[], [1]], [[1, 1], [1]]]
@@ -231,16 +215,11 @@ def topics(broker: Records) -> Iterator[Any]:
 
 def groups_at_once(broker: Records) -> Iterator[Any]:
     names = [broker.group, f"{broker.group}-none", ""]
-    request = metadata.FindCoordinatorRequest(version=4, key_type=0, coordinator_keys=names)
-    found = broker.ask(request, metadata.FindCoordinatorResponse).coordinators
+    found = broker.ask("FindCoordinator", 4, key_type=0, coordinator_keys=names).coordinators
     yield [(each.key == name, each.error_code, each.node_id) for each, name in zip(found, names, strict=True)]
-    request = metadata.FindCoordinatorRequest(version=4, key_type=0, coordinator_keys=[])
-    yield broker.ask(request, metadata.FindCoordinatorResponse).coordinators
+    yield broker.ask("FindCoordinator", 4, key_type=0).coordinators
     for version in range(7):
-        request = metadata.FindCoordinatorRequest(
-            version=version, key=broker.group, key_type=0, coordinator_keys=[broker.group]
-        )
-        answer = broker.ask(request, metadata.FindCoordinatorResponse)
+        answer = broker.ask("FindCoordinator", version, key=broker.group, key_type=0, coordinator_keys=[broker.group])
         answer = answer if version < 4 else answer.coordinators[0]
         yield version, answer.error_code, answer.node_id
     yield broker.commit("", -1)
@@ -249,18 +228,15 @@ def groups_at_once(broker: Records) -> Iterator[Any]:
     listed = {}
     for states in ([], ["Empty"], ["empty"], ["Stable"], ["Nonsense"]):
         for types in ([], ["classic"], ["CLASSIC"], ["consumer"], ["nonsense"]):
-            request = admin.ListGroupsRequest(version=5, states_filter=states, types_filter=types)
-            answer = broker.ask(request, admin.ListGroupsResponse)
+            answer = broker.ask("ListGroups", 5, states_filter=states, types_filter=types)
             rows = [(each.protocol_type, each.group_state, each.group_type) for each in answer.groups
                     if each.group_id == broker.group]  # fmt: skip
             listed[*states, "/", *types] = (answer.error_code, rows)
     yield listed
     yield [unknown(broker, version) for version in (0, 4, 5, 6)]
-    topic = consumer.OffsetDeleteRequest.OffsetDeleteRequestTopic
     for name, group in ((broker.topic, broker.group), ("none", broker.group), (broker.topic, "none"), ("none", "")):
-        rows = [topic.OffsetDeleteRequestPartition(partition_index=number) for number in (0, 1, 9)]
-        request = consumer.OffsetDeleteRequest(version=0, group_id=group, topics=[topic(name=name, partitions=rows)])
-        answer = broker.ask(request, consumer.OffsetDeleteResponse)
+        rows = [{"partition_index": number} for number in (0, 1, 9)]
+        answer = broker.ask("OffsetDelete", 0, group_id=group, topics=[{"name": name, "partitions": rows}])
         errors = [(each.partition_index, each.error_code) for found in answer.topics for each in found.partitions]
         yield answer.error_code, sorted(errors)
     yield committed(broker, 8)
@@ -268,8 +244,6 @@ def groups_at_once(broker: Records) -> Iterator[Any]:
 
 def committed(broker: Records, version: int) -> Any:
     """The offsets of the group, of a group that is not there, of all partitions, and of a topic that is not there."""
-    one = consumer.OffsetFetchRequest.OffsetFetchRequestTopic
-    many = consumer.OffsetFetchRequest.OffsetFetchRequestGroup
     answers: list[Any] = []
     missing = f"{broker.group}-none"
     asked: list[tuple[str, list[str] | None]] = [(broker.group, [broker.topic]), (broker.group, None), (missing, None)]
@@ -277,15 +251,14 @@ def committed(broker: Records, version: int) -> Any:
     for name, wanted in asked:
         if wanted is None and version < 2:
             continue
-        topics = None if wanted is None else [one(name=each, partition_indexes=[0, 1, 9]) for each in wanted]
+        topics = None if wanted is None else [{"name": each, "partition_indexes": [0, 1, 9]} for each in wanted]
         of_group = None if wanted is None else [
-            many.OffsetFetchRequestTopics(name=each, partition_indexes=[0, 1, 9]) for each in wanted
+            {"name": each, "partition_indexes": [0, 1, 9]} for each in wanted
         ]  # fmt: skip
-        request = consumer.OffsetFetchRequest(
-            version=version, group_id=name, topics=topics,
-            groups=[many(group_id=name, member_id=None, member_epoch=-1, topics=of_group)],
+        request = client_request(
+            "OffsetFetch", version, group_id=name, topics=topics, groups=[{"group_id": name, "topics": of_group}],
         )  # fmt: skip
-        answer = broker.ask(request, consumer.OffsetFetchResponse)
+        answer = broker.exchange(request)
         answer = answer.groups[0] if version >= 8 else answer
         answers.append((
             answer.error_code if version >= 2 else 0,
@@ -296,8 +269,7 @@ def committed(broker: Records, version: int) -> Any:
 
 
 def unknown(broker: Records, version: int) -> Any:
-    request = admin.DescribeGroupsRequest(version=version, groups=[f"{broker.group}-none", ""])
-    groups = broker.ask(request, admin.DescribeGroupsResponse).groups
+    groups = broker.ask("DescribeGroups", version, groups=[f"{broker.group}-none", ""]).groups
     return [(each.error_code, each.group_state, each.protocol_type, list(each.members)) for each in groups]
 
 

@@ -10,14 +10,13 @@ from typing import Any
 from uuid import UUID
 
 import admin_exchanges
-import client_messages as messages
 import config_exchanges
 import pytest
 import security_exchanges
 import share_exchanges
 import streams_exchanges
 import transaction_exchanges
-from client_messages import client_message
+from client_messages import client_message, client_request
 from hypothesis import given
 from hypothesis import strategies as st
 from record_batches import batch
@@ -32,57 +31,49 @@ from loadwise.protocol.messages import Api, encode_response
 
 
 def api_versions(wire: Wire, version: int) -> None:
-    request = messages.ApiVersionsRequest(version=version, client_software_name="x", client_software_version="1.0")
-    answer = wire.ask(request, version)
+    answer = wire.ask("ApiVersions", version, client_software_name="x", client_software_version="1.0")
     assert answer.error_code == 0
     assert {row.api_key for row in answer.api_keys} == set(services())
 
 
 def metadata_of_topics(wire: Wire, version: int) -> None:
-    topic = messages.MetadataRequest.MetadataRequestTopic(name="t", topic_id=None)
-    answer = wire.ask(messages.MetadataRequest(version=version, topics=[topic]), version)
+    answer = wire.ask("Metadata", version, topics=[{"name": "t"}])
     found = only(answer.topics)
     assert (found.name, found.error_code, len(found.partitions)) == ("t", 0, 2)
     assert [(node.node_id, node.host, node.port) for node in answer.brokers] == [(1, "127.0.0.1", 9092)]
-    every = messages.MetadataRequest(version=version, topics=None if version else [])
-    assert only(wire.ask(every, version).topics).name == "t"
+    assert only(wire.ask("Metadata", version, topics=None if version else []).topics).name == "t"
     if version >= 12:
         for name in (None, ""):  # the second is how Java writes it
-            by_id = messages.MetadataRequest.MetadataRequestTopic(name=name, topic_id=wire.topic_id)
-            assert only(wire.ask(messages.MetadataRequest(version=version, topics=[by_id]), version).topics).name == "t"
+            by_id = {"name": name, "topic_id": wire.topic_id}
+            assert only(wire.ask("Metadata", version, topics=[by_id]).topics).name == "t"
 
 
 def find_coordinator(wire: Wire, version: int) -> None:
-    request = messages.FindCoordinatorRequest(version=version, key="g", key_type=0, coordinator_keys=["g"])
-    answer = wire.ask(request, version)
+    answer = wire.ask("FindCoordinator", version, key="g", key_type=0, coordinator_keys=["g"])
     found = answer if version < 4 else only(answer.coordinators)
     assert (found.error_code, found.node_id, found.port) == (0, 1, 9092)
 
 
 def produce(wire: Wire, version: int) -> None:
-    topic = messages.ProduceRequest.TopicProduceData
-    data = topic.PartitionProduceData(index=1, records=batch([b"x"]))
-    topics = [topic(name="t", topic_id=wire.topic_id, partition_data=[data])]
-    request = messages.ProduceRequest(version=version, transactional_id=None, acks=-1, timeout_ms=1, topic_data=topics)
-    answer = only(only(wire.ask(request, version).responses).partition_responses)
+    topics = [{"name": "t", "topic_id": wire.topic_id, "partition_data": [{"index": 1, "records": batch([b"x"])}]}]
+    answer = wire.ask("Produce", version, acks=-1, timeout_ms=1, topic_data=topics)
+    answer = only(only(answer.responses).partition_responses)
     assert (answer.index, answer.error_code, answer.base_offset) == (1, 0, 0)
 
 
 def fetch(wire: Wire, version: int) -> None:
-    topic = messages.FetchRequest.FetchTopic
-    partition = topic.FetchPartition(
-        partition=0, current_leader_epoch=-1, fetch_offset=1, last_fetched_epoch=-1, log_start_offset=-1,
-        partition_max_bytes=1000, replica_directory_id=None, high_watermark=2**63 - 1,
-    )  # fmt: skip
-    request = messages.FetchRequest(
-        version=version,
+    partition = {
+        "partition": 0, "fetch_offset": 1, "partition_max_bytes": 1000, "replica_directory_id": None,
+        "high_watermark": 2**63 - 1,
+    }  # fmt: skip
+    answer = wire.ask(
+        "Fetch",
+        version,
         cluster_id=None,
         max_wait_ms=0,
         min_bytes=1,
-        topics=[topic(topic="t", topic_id=wire.topic_id, partitions=[partition])],
-        forgotten_topics_data=[],
+        topics=[{"topic": "t", "topic_id": wire.topic_id, "partitions": [partition]}],
     )
-    answer = wire.ask(request, version)
     found = only(only(answer.responses).partitions)
     assert (answer.session_id, found.error_code, found.high_watermark) == (0, 0, 3)
     log = wire.cluster.topics.log("t", 0)
@@ -91,14 +82,10 @@ def fetch(wire: Wire, version: int) -> None:
 
 
 def list_offsets(wire: Wire, version: int) -> None:
-    topic = messages.ListOffsetsRequest.ListOffsetsTopic
-
     def offset(timestamp: int) -> int:
-        each = topic.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=timestamp)
-        request = messages.ListOffsetsRequest(
-            version=version, replica_id=-1, isolation_level=0, topics=[topic(name="t", partitions=[each])]
-        )
-        found = only(only(wire.ask(request, version).topics).partitions)
+        each = {"partition_index": 0, "timestamp": timestamp}
+        answer = wire.ask("ListOffsets", version, isolation_level=0, topics=[{"name": "t", "partitions": [each]}])
+        found = only(only(answer.topics).partitions)
         assert found.error_code == 0
         return int(found.offset)
 
@@ -106,22 +93,16 @@ def list_offsets(wire: Wire, version: int) -> None:
 
 
 def join_group(wire: Wire, version: int) -> None:
-    row = messages.JoinGroupRequest.JoinGroupRequestProtocol
-
     def join(member_id: str) -> Any:
         return wire.ask(
-            messages.JoinGroupRequest(
-                version=version,
-                group_id="new",
-                session_timeout_ms=1000,
-                rebalance_timeout_ms=1000,
-                member_id=member_id,
-                group_instance_id=None,
-                protocol_type="consumer",
-                protocols=[row(name="range", metadata=b"m")],
-                reason=None,
-            ),
+            "JoinGroup",
             version,
+            group_id="new",
+            session_timeout_ms=1000,
+            rebalance_timeout_ms=1000,
+            member_id=member_id,
+            protocol_type="consumer",
+            protocols=[{"name": "range", "metadata": b"m"}],
         )
 
     answer = join("")
@@ -134,10 +115,8 @@ def join_group(wire: Wire, version: int) -> None:
 
 
 def consumer_group_heartbeat(wire: Wire, version: int) -> None:
-    request = messages.ConsumerGroupHeartbeatRequest
-
     def beat(**fields: Any) -> Any:
-        return wire.ask(request(version=version, group_id="new", member_id="m", **fields), version)
+        return wire.ask("ConsumerGroupHeartbeat", version, group_id="new", member_id="m", **fields)
 
     joined = beat(member_epoch=0, rebalance_timeout_ms=1000, subscribed_topic_names=["t"], topic_partitions=[])
     assert (joined.error_code, joined.member_id, joined.member_epoch) == (0, "m", 2)
@@ -152,8 +131,7 @@ def consumer_group_heartbeat(wire: Wire, version: int) -> None:
 
 def consumer_group_describe(wire: Wire, version: int) -> None:
     consumer_group_heartbeat(wire, 0)
-    request = messages.ConsumerGroupDescribeRequest(version=version, group_ids=["new", "g", "none"])
-    found, classic, missing = wire.ask(request, version).groups
+    found, classic, missing = wire.ask("ConsumerGroupDescribe", version, group_ids=["new", "g", "none"]).groups
     assert (found.error_code, found.group_state, found.group_epoch, found.assignor_name) == (0, "Stable", 2, "uniform")
     member = only(found.members)
     for assignment in (member.assignment, member.target_assignment):
@@ -164,93 +142,78 @@ def consumer_group_describe(wire: Wire, version: int) -> None:
 
 
 def sync_group(wire: Wire, version: int) -> None:
-    request = messages.SyncGroupRequest(
-        version=version,
+    answer = wire.ask(
+        "SyncGroup",
+        version,
         group_id="g",
         generation_id=1,
         member_id="nobody",
         protocol_type="consumer",
         protocol_name="range",
-        assignments=[],
     )
-    assert wire.ask(request, version).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def heartbeat(wire: Wire, version: int) -> None:
-    request = messages.HeartbeatRequest(version=version, group_id="g", generation_id=1, member_id="nobody")
-    assert wire.ask(request, version).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    answer = wire.ask("Heartbeat", version, group_id="g", generation_id=1, member_id="nobody")
+    assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def leave_group(wire: Wire, version: int) -> None:
-    row = messages.LeaveGroupRequest.MemberIdentity(member_id="nobody", group_instance_id=None, reason=None)
-    request = messages.LeaveGroupRequest(version=version, group_id="g", member_id="nobody", members=[row])
-    answer = wire.ask(request, version)
+    answer = wire.ask("LeaveGroup", version, group_id="g", member_id="nobody", members=[{"member_id": "nobody"}])
     assert (answer if version < 3 else only(answer.members)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def offset_commit(wire: Wire, version: int) -> None:
-    topic = messages.OffsetCommitRequest.OffsetCommitRequestTopic
-    partition = topic.OffsetCommitRequestPartition(
-        partition_index=1, committed_offset=9, committed_leader_epoch=-1, committed_metadata=None
-    )
-    request = messages.OffsetCommitRequest(
-        version=version,
+    partition = {"partition_index": 1, "committed_offset": 9, "committed_metadata": None}
+    answer = wire.ask(
+        "OffsetCommit",
+        version,
         group_id="g",
-        generation_id_or_member_epoch=-1,
         member_id="",
-        topics=[topic(name="t", topic_id=wire.topic_id, partitions=[partition])],
+        topics=[{"name": "t", "topic_id": wire.topic_id, "partitions": [partition]}],
     )
-    answer = only(only(wire.ask(request, version).topics).partitions)
+    answer = only(only(answer.topics).partitions)
     assert (answer.partition_index, answer.error_code) == (1, 0)
     assert wire.cluster.groups.offsets.of("g")[Partition("t", 1)] == CommittedOffset(9, -1, "", wire.cluster.now_ms)
 
 
 def offset_fetch(wire: Wire, version: int) -> None:
-    one = messages.OffsetFetchRequest.OffsetFetchRequestTopic(name="t", partition_indexes=[0, 1])
-    many = messages.OffsetFetchRequest.OffsetFetchRequestGroup
-    topic = many.OffsetFetchRequestTopics(name="t", topic_id=wire.topic_id, partition_indexes=[0, 1])
-    group = many(group_id="g", member_id=None, member_epoch=-1, topics=[topic])
-    request = messages.OffsetFetchRequest(version=version, group_id="g", topics=[one], groups=[group])
-    answer = wire.ask(request, version)
+    one = {"name": "t", "partition_indexes": [0, 1]}
+    group = {"group_id": "g", "topics": [{"name": "t", "topic_id": wire.topic_id, "partition_indexes": [0, 1]}]}
+    answer = wire.ask("OffsetFetch", version, group_id="g", topics=[one], groups=[group])
     partitions = only((answer if version < 8 else only(answer.groups)).topics).partitions
     assert [(each.committed_offset, each.metadata) for each in partitions] == [(2, "note"), (-1, "")]
     if version >= 2:
-        every = many(group_id="g", member_id=None, member_epoch=-1, topics=None)
-        answer = wire.ask(
-            messages.OffsetFetchRequest(version=version, group_id="g", topics=None, groups=[every]), version
-        )
+        answer = wire.ask("OffsetFetch", version, group_id="g", topics=None, groups=[{"group_id": "g", "topics": None}])
         assert len(only((answer if version < 8 else only(answer.groups)).topics).partitions) == 1
 
 
 def offset_delete(wire: Wire, version: int) -> None:
-    topic = messages.OffsetDeleteRequest.OffsetDeleteRequestTopic
-    partitions = [topic.OffsetDeleteRequestPartition(partition_index=0)]
-    request = messages.OffsetDeleteRequest(
-        version=version, group_id="g", topics=[topic(name="t", partitions=partitions)]
-    )
-    assert only(only(wire.ask(request, version).topics).partitions).error_code == 0
+    partitions = [{"partition_index": 0}]
+    answer = wire.ask("OffsetDelete", version, group_id="g", topics=[{"name": "t", "partitions": partitions}])
+    assert only(only(answer.topics).partitions).error_code == 0
     assert not wire.cluster.groups.offsets.of("g")
 
 
 def offset_for_leader_epoch(wire: Wire, version: int) -> None:
-    topic = messages.OffsetForLeaderEpochRequest.OffsetForLeaderTopic
-    partition = topic.OffsetForLeaderPartition(partition=0, current_leader_epoch=0, leader_epoch=0)
-    request = messages.OffsetForLeaderEpochRequest(
-        version=version, replica_id=-1, topics=[topic(topic="t", partitions=[partition])]
+    partition = {"partition": 0, "current_leader_epoch": 0, "leader_epoch": 0}
+    answer = wire.ask(
+        "OffsetForLeaderEpoch", version, replica_id=-1, topics=[{"topic": "t", "partitions": [partition]}]
     )
-    answer = only(only(wire.ask(request, version).topics).partitions)
+    answer = only(only(answer.topics).partitions)
     assert (answer.error_code, answer.leader_epoch, answer.end_offset) == (0, 0, 3)
 
 
 def init_producer_id(wire: Wire, version: int) -> None:
-    request = messages.InitProducerIdRequest(version=version, transactional_id=None, transaction_timeout_ms=1000)
-    answer = wire.ask(request, version)
+    request = client_request("InitProducerId", version, transactional_id=None, transaction_timeout_ms=1000)
+    answer = wire.exchange(request)
     assert (answer.error_code, answer.producer_epoch) == (0, 0)
-    assert answer.producer_id != wire.ask(request, version).producer_id
+    assert answer.producer_id != wire.exchange(request).producer_id
 
 
 def describe_groups(wire: Wire, version: int) -> None:
-    answer = wire.ask(messages.DescribeGroupsRequest(version=version, groups=["g", "none"]), version)
+    answer = wire.ask("DescribeGroups", version, groups=["g", "none"])
     found, missing = answer.groups
     assert (found.group_state, found.error_code, missing.group_state) == ("Empty", 0, "Dead")
     assert missing.error_code == (ErrorCode.GROUP_ID_NOT_FOUND if version >= 6 else 0)
@@ -259,9 +222,7 @@ def describe_groups(wire: Wire, version: int) -> None:
 def list_groups(wire: Wire, version: int) -> None:
     def listed(**filters: Any) -> list[str]:
         fields = {"states_filter": [], "types_filter": []} | filters
-        return [
-            each.group_id for each in wire.ask(messages.ListGroupsRequest(version=version, **fields), version).groups
-        ]
+        return [each.group_id for each in wire.ask("ListGroups", version, **fields).groups]
 
     assert listed() == ["g"]
     if version >= 4:
@@ -272,18 +233,16 @@ def list_groups(wire: Wire, version: int) -> None:
 
 
 def delete_groups(wire: Wire, version: int) -> None:
-    answer = wire.ask(messages.DeleteGroupsRequest(version=version, groups_names=["g", "none"]), version)
+    answer = wire.ask("DeleteGroups", version, groups_names=["g", "none"])
     assert [each.error_code for each in answer.results] == [0, ErrorCode.GROUP_ID_NOT_FOUND]
 
 
 def create_topics(wire: Wire, version: int) -> None:
-    row = messages.CreateTopicsRequest.CreatableTopic
-
     def new(name: str, partitions: int, replicas: int) -> Any:
-        return row(name=name, num_partitions=partitions, replication_factor=replicas, assignments=[], configs=[])
+        return {"name": name, "num_partitions": partitions, "replication_factor": replicas}
 
     wanted = [new("n", 4, 1), new("t", 1, 1), new("a/b", 1, 1), new("z", 0, 1), new("r", 1, 3), new("d", -1, -1)]
-    answer = wire.ask(messages.CreateTopicsRequest(version=version, topics=wanted, timeout_ms=1), version)
+    answer = wire.ask("CreateTopics", version, topics=wanted, timeout_ms=1)
     assert [each.error_code for each in answer.topics] == [
         ErrorCode.NONE,
         ErrorCode.TOPIC_ALREADY_EXISTS,
@@ -295,41 +254,37 @@ def create_topics(wire: Wire, version: int) -> None:
     topic = wire.cluster.topics.get("n")
     assert topic is not None
     assert len(topic.partitions) == 4
-    dry = messages.CreateTopicsRequest(version=version, topics=[new("v", 1, 1)], timeout_ms=1, validate_only=True)
-    assert only(wire.ask(dry, version).topics).error_code == 0
+    reply = wire.ask("CreateTopics", version, topics=[new("v", 1, 1)], timeout_ms=1, validate_only=True)
+    assert only(reply.topics).error_code == 0
     assert wire.cluster.topics.get("v") is None
 
 
 def create_partitions(wire: Wire, version: int) -> None:
-    row = messages.CreatePartitionsRequest.CreatePartitionsTopic
-    wanted = [row(name="t", count=3, assignments=None), row(name="x", count=3, assignments=None)]
-    request = messages.CreatePartitionsRequest(version=version, topics=wanted, timeout_ms=1, validate_only=False)
-    answer = wire.ask(request, version)
+    wanted = [{"name": "t", "count": 3}, {"name": "x", "count": 3}]
+    request = client_request("CreatePartitions", version, topics=wanted, timeout_ms=1, validate_only=False)
+    answer = wire.exchange(request)
     assert [each.error_code for each in answer.results] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert only(wire.cluster.topics).partitions[2].log.end_offset == 0
-    again = wire.ask(request, version)
+    again = wire.exchange(request)
     assert again.results[0].error_code == ErrorCode.INVALID_PARTITIONS
 
 
 def delete_topics(wire: Wire, version: int) -> None:
-    row = messages.DeleteTopicsRequest.DeleteTopicState
-    wanted = [row(name="t", topic_id=None), row(name="x", topic_id=None)]
-    request = messages.DeleteTopicsRequest(version=version, topics=wanted, topic_names=["t", "x"], timeout_ms=1)
-    answer = wire.ask(request, version)
+    wanted = [{"name": "t"}, {"name": "x"}]
+    answer = wire.ask("DeleteTopics", version, topics=wanted, topic_names=["t", "x"], timeout_ms=1)
     assert [each.error_code for each in answer.responses] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert list(wire.cluster.topics) == []
     assert not wire.cluster.groups.offsets.of("g"), "what groups committed for the topic goes with it"
 
 
 def describe_configs(wire: Wire, version: int) -> None:
-    row = messages.DescribeConfigsRequest.DescribeConfigsResource
     wanted = [
-        row(resource_type=2, resource_name="t", configuration_keys=["retention.ms"]),
-        row(resource_type=4, resource_name="1", configuration_keys=None),
-        row(resource_type=2, resource_name="x", configuration_keys=None),
-        row(resource_type=9, resource_name="x", configuration_keys=None),
+        {"resource_type": 2, "resource_name": "t", "configuration_keys": ["retention.ms"]},
+        {"resource_type": 4, "resource_name": "1", "configuration_keys": None},
+        {"resource_type": 2, "resource_name": "x", "configuration_keys": None},
+        {"resource_type": 9, "resource_name": "x", "configuration_keys": None},
     ]
-    answer = wire.ask(messages.DescribeConfigsRequest(version=version, resources=wanted), version)
+    answer = wire.ask("DescribeConfigs", version, resources=wanted)
     assert [each.error_code for each in answer.results] == [
         ErrorCode.NONE,
         ErrorCode.NONE,
@@ -341,7 +296,7 @@ def describe_configs(wire: Wire, version: int) -> None:
 
 
 def describe_cluster(wire: Wire, version: int) -> None:
-    answer = wire.ask(messages.DescribeClusterRequest(version=version), version)
+    answer = wire.ask("DescribeCluster", version)
     assert (only(answer.brokers).broker_id, answer.controller_id) == (1, 1)
 
 
@@ -396,7 +351,7 @@ def test_kept_metadata_follow_every_change_of_the_topics() -> None:
     wire = Wire()
 
     def seen() -> dict[str, int]:
-        answer = wire.ask(messages.MetadataRequest(version=9, topics=None), 9)
+        answer = wire.ask("Metadata", 9, topics=None)
         return {topic.name: len(topic.partitions) for topic in answer.topics}
 
     assert seen() == {"t": 2}
@@ -412,9 +367,8 @@ def test_asking_for_a_topic_makes_it_if_the_client_lets_it() -> None:
     wire = Wire()
 
     def ask(name: str, create: bool) -> int:
-        topic = messages.MetadataRequest.MetadataRequestTopic(name=name)
-        request = messages.MetadataRequest(version=9, topics=[topic], allow_auto_topic_creation=create)
-        return int(only(wire.ask(request, 9).topics).error_code)
+        topic = {"name": name}
+        return int(only(wire.ask("Metadata", 9, topics=[topic], allow_auto_topic_creation=create).topics).error_code)
 
     assert ask("new", create=False) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert ask("new", create=True) == ErrorCode.NONE
@@ -423,24 +377,17 @@ def test_asking_for_a_topic_makes_it_if_the_client_lets_it() -> None:
 
 def test_a_fetch_with_too_small_limits_still_gets_one_batch() -> None:
     wire = Wire()
-    topic = messages.FetchRequest.FetchTopic
     for partition_limit, limit in ((1, 10_000), (10_000, 1), (0, 0)):
-        partition = topic.FetchPartition(
-            partition=0,
-            current_leader_epoch=-1,
-            fetch_offset=0,
-            log_start_offset=-1,
-            partition_max_bytes=partition_limit,
-        )
-        request = messages.FetchRequest(
-            version=11,
+        partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": partition_limit}
+        answer = wire.ask(
+            "Fetch",
+            11,
             max_wait_ms=0,
             min_bytes=1,
             max_bytes=limit,
-            topics=[topic(topic="t", partitions=[partition, partition])],
-            forgotten_topics_data=[],
+            topics=[{"topic": "t", "partitions": [partition, partition]}],
         )
-        first, second = only(wire.ask(request, 11).responses).partitions
+        first, second = only(answer.responses).partitions
         assert first.records
         assert not second.records, "one is enough not to get stuck"
 
@@ -498,13 +445,11 @@ def test_no_request_that_the_schema_allows_breaks_its_handler(api: Api, data: st
 
 def test_a_topic_may_say_how_large_its_batches_can_be() -> None:
     wire = Wire()
-    row = messages.CreateTopicsRequest.CreatableTopic
 
     def create(name: str, limit: str) -> int:
-        configs = [row.CreatableTopicConfig(name="max.message.bytes", value=limit)]
-        topic = row(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=configs)
-        request = messages.CreateTopicsRequest(version=7, topics=[topic], timeout_ms=1)
-        return int(only(wire.ask(request, 7).topics).error_code)
+        configs = [{"name": "max.message.bytes", "value": limit}]
+        topic = {"name": name, "num_partitions": 1, "replication_factor": 1, "configs": configs}
+        return int(only(wire.ask("CreateTopics", 7, topics=[topic], timeout_ms=1).topics).error_code)
 
     assert [create("a", "x"), create("b", "-1"), create("small", "100")] == [40, 40, 0]
     small = wire.cluster.topics.get("small")
@@ -516,8 +461,6 @@ def test_a_topic_may_say_how_large_its_batches_can_be() -> None:
 
 
 def test_producers_of_two_coordinators_have_no_id_in_common() -> None:
-    ids = {
-        Wire().ask(messages.InitProducerIdRequest(version=2, transactional_id=None), 2).producer_id for _ in range(20)
-    }
+    ids = {Wire().ask("InitProducerId", 2, transactional_id=None).producer_id for _ in range(20)}
     assert len(ids) == 20
     assert min(ids) >= 0

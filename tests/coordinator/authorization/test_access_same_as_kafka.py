@@ -7,12 +7,9 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-import client_messages
 import pytest
-from access_requests import REQUESTS, Scene, built
+from access_requests import GROUP_REQUESTS, REQUESTS, Scene, acl_filter
 from access_side import ASKER, Side
-from group_access_requests import GROUP_REQUESTS
-from kafka.protocol import admin
 from secured_kafka import PASSWORDS, SUPER_USERS, SecuredKafka
 from topics import WAIT_S
 
@@ -69,13 +66,8 @@ def matched(side: Side, scene: Scene) -> Any:
 
     def beat(user: str, member: str, epoch: int) -> Any:
         joining = {"rebalance_timeout_ms": 9000, "subscribed_topic_regex": f"{scene.prefix}.*", "topic_partitions": []}
-        fields = {
-            "group_id": scene.name("g"), "member_id": member, "member_epoch": epoch, "instance_id": None,
-            "rack_id": None, "rebalance_timeout_ms": -1, "subscribed_topic_names": None,
-            "subscribed_topic_regex": None, "server_assignor": None, "topic_partitions": None,
-        } | (joining if epoch == 0 else {})  # fmt: skip
-        request = built(client_messages.ConsumerGroupHeartbeatRequest, 1, fields)
-        return side.ask(user, request, client_messages.ConsumerGroupHeartbeatResponse)
+        who = {"group_id": scene.name("g"), "member_id": member, "member_epoch": epoch}
+        return side.ask(user, "ConsumerGroupHeartbeat", 1, **who, **(joining if epoch == 0 else {}))
 
     answer = beat(ASKER, "first", 0)
     deadline = time.monotonic() + WAIT_S
@@ -83,8 +75,7 @@ def matched(side: Side, scene: Scene) -> Any:
         assert time.monotonic() < deadline, answer
         answer = beat(ASKER, "first", answer.member_epoch)
     errors = [answer.error_code, beat("owner", "second", 0).error_code]
-    request = client_messages.ConsumerGroupDescribeRequest(version=1, group_ids=[scene.name("g")])
-    (group,) = side.ask("owner", request, client_messages.ConsumerGroupDescribeResponse).groups
+    (group,) = side.ask("owner", "ConsumerGroupDescribe", 1, group_ids=[scene.name("g")]).groups
     # Which of them gets which topic is left to the assignor, which goes by topic ids.
     return errors, sorted(
         each.topic_name[-1] for member in group.members for each in member.target_assignment.topic_partitions
@@ -128,10 +119,7 @@ CREATED = [
 
 
 def wanted(**changes: Any) -> dict[str, Any]:
-    return {
-        "resource_type_filter": 1, "resource_name_filter": None, "pattern_type_filter": 1,
-        "principal_filter": "User:nobody", "host_filter": None, "operation": 1, "permission_type": 1, **changes,
-    }  # fmt: skip
+    return acl_filter(principal="User:nobody") | changes
 
 
 FILTERS = [
@@ -144,20 +132,20 @@ FILTERS = [
 ]  # fmt: skip
 
 
-def hung_up_or(side: Side, request: Any, response: Any) -> Any:
+def hung_up_or(side: Side, api: str, **values: Any) -> Any:
     try:
-        return side.ask("owner", request, response)
+        return side.ask("owner", api, 3, **values)
     except (AssertionError, ConnectionResetError):
         return None
 
 
 def created(side: Side, rows: Sequence[dict[str, Any]]) -> Any:
-    answer = hung_up_or(side, built(admin.CreateAclsRequest, 3, {"creations": rows}), admin.CreateAclsResponse)
+    answer = hung_up_or(side, "CreateAcls", creations=rows)
     return answer and [(each.error_code, each.error_message) for each in answer.results]
 
 
 def described(side: Side, fields: dict[str, Any]) -> Any:
-    answer = hung_up_or(side, built(admin.DescribeAclsRequest, 3, fields), admin.DescribeAclsResponse)
+    answer = hung_up_or(side, "DescribeAcls", **fields)
     return answer and (
         answer.error_code,
         sorted(
@@ -169,7 +157,7 @@ def described(side: Side, fields: dict[str, Any]) -> Any:
 
 
 def deleted(side: Side, *filters: dict[str, Any]) -> Any:
-    answer = hung_up_or(side, built(admin.DeleteAclsRequest, 3, {"filters": filters}), admin.DeleteAclsResponse)
+    answer = hung_up_or(side, "DeleteAcls", filters=list(filters))
     return answer and [
         (
             each.error_code,

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from access_requests import REQUESTS
+from access_requests import GROUP_REQUESTS, REQUESTS
 from cluster_walk import MemoryKeeper
-from group_access_requests import GROUP_REQUESTS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -139,7 +138,7 @@ def test_a_filter_of_an_acls_own_values_finds_it(acl: Acl) -> None:
 
 
 def test_every_api_is_asked_for_in_the_comparison_with_kafka() -> None:
-    asked = {each.request.name.removesuffix("Request") for each in REQUESTS + GROUP_REQUESTS}
+    asked = {each.api for each in REQUESTS + GROUP_REQUESTS}
     left_out = {"ApiVersions", "SaslAuthenticate", "SaslHandshake"}  # which everybody may use
     assert asked == {service.api.name for service in services().values()} - left_out
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from kafka.protocol import admin
 from transaction_exchanges import ID, writing
 from wires import Wire, allow
 
 
 def listed(wire: Wire) -> list[str]:
-    answer = wire.ask(admin.ListGroupsRequest(version=4, states_filter=[]), 4)
+    answer = wire.ask("ListGroups", 4)
     return [each.group_id for each in answer.groups]
 
 
 def transactions(wire: Wire) -> list[str]:
-    request = admin.ListTransactionsRequest(version=0, state_filters=[], producer_id_filters=[])
-    return [each.transactional_id for each in wire.ask(request, 0).transaction_states]
+    return [each.transactional_id for each in wire.ask("ListTransactions", 0).transaction_states]
 
 
 def topics_of_transaction(wire: Wire) -> list[str]:
-    answer = wire.ask(admin.DescribeTransactionsRequest(version=0, transactional_ids=[ID]), 0)
+    answer = wire.ask("DescribeTransactions", 0, transactional_ids=[ID])
     return [topic.topic for each in answer.transaction_states for topic in each.topics]
 
 

@@ -7,11 +7,11 @@ from itertools import count
 from typing import Any
 
 import pytest
-from client_messages import client_message
+from client_messages import client_message, client_request
 from commits import commit
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka.protocol import admin, consumer, metadata, producer
+from kafka.protocol import metadata
 from record_batches import batch
 from wires import only
 
@@ -145,25 +145,22 @@ class Wire:
         return client_message(answer.call.request.api.response.__name__).decode(frame[4:], version=version, header=True)
 
     def metadata(self) -> Any:
-        (answer,) = self.send(metadata.MetadataRequest(version=12, topics=None), 1)
+        (answer,) = self.send(client_request("Metadata", 12, topics=None), 1)
         return metadata.MetadataResponse.decode(answer.response.data, version=12)
 
     def produce(self, node_id: int, partition: int = 0, acks: int = -1) -> Any:
-        topic = producer.ProduceRequest.TopicProduceData
-        data = topic.PartitionProduceData(index=partition, records=batch([b"x"]))
-        topics = [topic(name="t", topic_id=self.topic_id, partition_data=[data])]
-        request = producer.ProduceRequest(version=12, transactional_id=None, acks=acks, timeout_ms=1, topic_data=topics)
+        data = {"index": partition, "records": batch([b"x"])}
+        topics = [{"name": "t", "topic_id": self.topic_id, "partition_data": [data]}]
+        request = client_request("Produce", 12, acks=acks, timeout_ms=1, topic_data=topics)
         return request if acks == 0 else self.ask(request, node_id)
 
     def fetch(self, *, rack: str = "", epoch: int = -1, offset: int = 0, version: int = 16) -> Any:
-        topic = consumer.FetchRequest.FetchTopic
-        partition = topic.FetchPartition(
-            partition=0, current_leader_epoch=epoch, fetch_offset=offset, last_fetched_epoch=-1,
-            log_start_offset=-1, partition_max_bytes=1000,
-        )  # fmt: skip
-        return consumer.FetchRequest(
-            version=version, cluster_id=None, max_wait_ms=0 if offset == 0 else 10_000, min_bytes=1, rack_id=rack,
-            topics=[topic(topic="t", topic_id=self.topic_id, partitions=[partition])], forgotten_topics_data=[],
+        partition = {
+            "partition": 0, "current_leader_epoch": epoch, "fetch_offset": offset, "partition_max_bytes": 1000,
+        }  # fmt: skip
+        return client_request(
+            "Fetch", version, cluster_id=None, max_wait_ms=0 if offset == 0 else 10_000, min_bytes=1, rack_id=rack,
+            topics=[{"topic": "t", "topic_id": self.topic_id, "partitions": [partition]}],
         )  # fmt: skip
 
 
@@ -179,7 +176,7 @@ def test_metadata_and_describe_cluster_tell_brokers_racks_leaders_and_replicas()
     partitions = only(told.topics).partitions
     assert sorted(each.leader_id for each in partitions) == [1, 2, 3]
     assert all(sorted(each.replica_nodes) == sorted(each.isr_nodes) == [1, 2, 3] for each in partitions)
-    described = wire.ask(admin.DescribeClusterRequest(version=2), 3)
+    described = wire.ask(client_request("DescribeCluster", 2), 3)
     assert [(each.broker_id, each.port, each.rack) for each in described.brokers] == brokers
     leadership.move_leader(wire.cluster, "t", 0)
     moved = only(wire.metadata().topics).partitions[0]
@@ -201,10 +198,8 @@ def test_a_broker_that_does_not_lead_a_partition_says_so_and_who_does() -> None:
         # Before v11 a consumer has no rack, and reads from leaders only.
         old = only(only(wire.ask(wire.fetch(version=10), node_id).responses).partitions)
         assert old.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-        topic = consumer.ListOffsetsRequest.ListOffsetsTopic
-        wanted = topic.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-1)
-        topics = [topic(name="t", partitions=[wanted])]
-        request = consumer.ListOffsetsRequest(version=7, replica_id=-1, isolation_level=0, topics=topics)
+        topics = [{"name": "t", "partitions": [{"partition_index": 0, "timestamp": -1}]}]
+        request = client_request("ListOffsets", 7, isolation_level=0, topics=topics)
         listed = only(only(wire.ask(request, node_id).topics).partitions)
         assert listed.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert only(only(wire.produce(leader).responses).partition_responses).error_code == 0
@@ -249,12 +244,11 @@ def test_an_old_leader_epoch_is_fenced_and_a_future_one_unknown() -> None:
         answer = wire.ask(wire.fetch(epoch=epoch), leader)
         errors[epoch] = only(only(answer.responses).partitions).error_code
     assert errors == {-1: 0, 0: ErrorCode.FENCED_LEADER_EPOCH, 1: 0, 2: ErrorCode.UNKNOWN_LEADER_EPOCH}
-    topic = consumer.OffsetForLeaderEpochRequest.OffsetForLeaderTopic
     ends = {}
     for epoch in (0, 1, 2):
-        partition = topic.OffsetForLeaderPartition(partition=0, current_leader_epoch=1, leader_epoch=epoch)
-        request = consumer.OffsetForLeaderEpochRequest(
-            version=4, replica_id=-1, topics=[topic(topic="t", partitions=[partition])]
+        partition = {"partition": 0, "current_leader_epoch": 1, "leader_epoch": epoch}
+        request = client_request(
+            "OffsetForLeaderEpoch", 4, replica_id=-1, topics=[{"topic": "t", "partitions": [partition]}]
         )
         end = only(only(wire.ask(request, leader).topics).partitions)
         ends[epoch] = (end.error_code, end.leader_epoch, end.end_offset)
@@ -279,45 +273,40 @@ def test_a_leader_cannot_move_to_where_no_replica_is(partition: int, to: int | N
 
 def group_requests() -> dict[str, Any]:
     """A request about group ``g`` of every API that only its coordinator answers."""
-    protocol = consumer.JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"")
-    committed = consumer.OffsetCommitRequest.OffsetCommitRequestTopic
-    partition = committed.OffsetCommitRequestPartition(
-        partition_index=0, committed_offset=5, committed_leader_epoch=-1, committed_metadata=None
-    )
-    deleted = consumer.OffsetDeleteRequest.OffsetDeleteRequestTopic
-    wanted = consumer.OffsetFetchRequest.OffsetFetchRequestGroup(
-        group_id="g", member_id=None, member_epoch=-1, topics=None
-    )
-    identity = consumer.LeaveGroupRequest.MemberIdentity(member_id="m", group_instance_id=None, reason=None)
+    protocol = {"name": "range", "metadata": b""}
+    partition = {"partition_index": 0, "committed_offset": 5, "committed_metadata": None}
+    wanted = {"group_id": "g", "topics": None}
+    identity = {"member_id": "m"}
     who = {"group_id": "g", "generation_id": 1, "member_id": "m", "group_instance_id": None}
     return {
-        "join": consumer.JoinGroupRequest(
-            version=9, group_id="g", session_timeout_ms=1000, rebalance_timeout_ms=1000, member_id="",
-            protocol_type="consumer", protocols=[protocol], reason=None,
+        "join": client_request(
+            "JoinGroup",
+            9,
+            group_id="g",
+            session_timeout_ms=1000,
+            rebalance_timeout_ms=1000,
+            member_id="",
+            protocol_type="consumer",
+            protocols=[protocol],
         ),
-        "sync": consumer.SyncGroupRequest(
-            version=5, protocol_type="consumer", protocol_name="range", assignments=[], **who
+        "sync": client_request("SyncGroup", 5, protocol_type="consumer", protocol_name="range", assignments=[], **who),
+        "heartbeat": client_request("Heartbeat", 4, **who),
+        "leave": client_request("LeaveGroup", 5, group_id="g", members=[identity]),
+        "leave before v3": client_request("LeaveGroup", 2, group_id="g", member_id="m"),
+        "commit": client_request(
+            "OffsetCommit", 9, group_id="g", member_id="", topics=[{"name": "t", "partitions": [partition]}]
         ),
-        "heartbeat": consumer.HeartbeatRequest(version=4, **who),
-        "leave": consumer.LeaveGroupRequest(version=5, group_id="g", members=[identity]),
-        "leave before v3": consumer.LeaveGroupRequest(version=2, group_id="g", member_id="m"),
-        "commit": consumer.OffsetCommitRequest(
-            version=9, group_id="g", generation_id_or_member_epoch=-1, member_id="",
-            topics=[committed(name="t", partitions=[partition])],
+        "offsets": client_request("OffsetFetch", 9, groups=[wanted]),
+        "offsets before v8": client_request("OffsetFetch", 7, group_id="g", topics=None),
+        "offsets in v1": client_request(
+            "OffsetFetch", 1, group_id="g", topics=[{"name": "t", "partition_indexes": [0]}]
         ),
-        "offsets": consumer.OffsetFetchRequest(version=9, groups=[wanted]),
-        "offsets before v8": consumer.OffsetFetchRequest(version=7, group_id="g", topics=None),
-        "offsets in v1": consumer.OffsetFetchRequest(
-            version=1, group_id="g",
-            topics=[consumer.OffsetFetchRequest.OffsetFetchRequestTopic(name="t", partition_indexes=[0])],
+        "delete offsets": client_request(
+            "OffsetDelete", 0, group_id="g", topics=[{"name": "t", "partitions": [{"partition_index": 0}]}]
         ),
-        "delete offsets": consumer.OffsetDeleteRequest(
-            version=0, group_id="g",
-            topics=[deleted(name="t", partitions=[deleted.OffsetDeleteRequestPartition(partition_index=0)])],
-        ),
-        "describe": admin.DescribeGroupsRequest(version=5, groups=["g"]),
-        "delete": admin.DeleteGroupsRequest(version=2, groups_names=["g"]),
-    }  # fmt: skip
+        "describe": client_request("DescribeGroups", 5, groups=["g"]),
+        "delete": client_request("DeleteGroups", 2, groups_names=["g"]),
+    }
 
 
 def error_of(name: str, answer: Any) -> int:
@@ -342,14 +331,14 @@ def test_only_its_coordinator_answers_for_a_group(name: str) -> None:
 
 def test_each_broker_lists_and_finds_its_own_groups() -> None:
     wire = Wire()
-    request = admin.ListGroupsRequest(version=4, states_filter=[])
+    request = client_request("ListGroups", 4)
     listed = {node_id: [each.group_id for each in wire.ask(request, node_id).groups] for node_id in (1, 2, 3)}
     assert listed == {node_id: ["g"] if node_id == wire.coordinator else [] for node_id in (1, 2, 3)}
     for node_id in (1, 2, 3):
-        request = metadata.FindCoordinatorRequest(version=4, key_type=0, coordinator_keys=["g", "hello"])
+        request = client_request("FindCoordinator", 4, key_type=0, coordinator_keys=["g", "hello"])
         found = wire.ask(request, node_id).coordinators
         assert [each.node_id for each in found] == [wire.coordinator, wire.cluster.brokers.coordinator_of("hello").id]
-        request = admin.ListGroupsRequest(version=4, states_filter=[])
+        request = client_request("ListGroups", 4)
 
 
 def test_who_waits_in_a_group_hears_that_its_coordinator_moved_and_members_stay() -> None:
@@ -360,11 +349,11 @@ def test_who_waits_in_a_group_hears_that_its_coordinator_moved_and_members_stay(
     join.member_id = first
     joined = wire.ask(join, wire.coordinator)
     assert joined.error_code == 0
-    sync = group_requests()["sync"]
-    sync.member_id = first
-    row = consumer.SyncGroupRequest.SyncGroupRequestAssignment
-    sync.assignments = [row(member_id=first, assignment=b"all")]
-    assert wire.ask(sync, wire.coordinator).error_code == 0
+    who = {
+        "group_id": "g", "generation_id": 1, "member_id": first, "protocol_type": "consumer", "protocol_name": "range",
+    }  # fmt: skip
+    assigned = [{"member_id": first, "assignment": b"all"}]
+    assert wire.ask(client_request("SyncGroup", 5, **who, assignments=assigned), wire.coordinator).error_code == 0
     second = group_requests()["join"]
     second.member_id = wire.ask(group_requests()["join"], wire.coordinator).member_id
     assert wire.send(second, wire.coordinator) == [], "it waits for the first to come again"
@@ -378,8 +367,7 @@ def test_who_waits_in_a_group_hears_that_its_coordinator_moved_and_members_stay(
     beat.member_id = first
     assert wire.ask(beat, wire.coordinator).error_code == ErrorCode.NOT_COORDINATOR
     assert wire.ask(beat, now).error_code == 0, "the stable generation is in the records, the rebalance is not"
-    sync.assignments = []
-    assert wire.ask(sync, now).assignment == b"all"
+    assert wire.ask(client_request("SyncGroup", 5, **who), now).assignment == b"all"
     offsets = only(only(wire.ask(group_requests()["offsets"], now).groups).topics)
     assert only(offsets.partitions).committed_offset == 2
 
@@ -388,30 +376,25 @@ def test_who_waits_in_a_group_hears_that_its_coordinator_moved_and_members_stay(
 
 
 def create(wire: Wire, *, partitions: int = -1, factor: int = -1, brokers: list[list[int]] | None = None) -> Any:
-    row = admin.CreateTopicsRequest.CreatableTopic
-    assignments = [
-        row.CreatableReplicaAssignment(partition_index=number, broker_ids=each)
-        for number, each in enumerate(brokers or [])
-    ]
-    topic = row(name="new", num_partitions=partitions, replication_factor=factor, assignments=assignments, configs=[])
-    return only(wire.ask(admin.CreateTopicsRequest(version=7, topics=[topic], timeout_ms=1), 2).topics)
+    assignments = [{"partition_index": number, "broker_ids": each} for number, each in enumerate(brokers or [])]
+    topic = {"name": "new", "num_partitions": partitions, "replication_factor": factor, "assignments": assignments}
+    return only(wire.ask(client_request("CreateTopics", 7, topics=[topic], timeout_ms=1), 2).topics)
 
 
 @pytest.mark.parametrize("brokers", [[[]], [[1, 9]], [[2, 2]], [[1], [1, 2]]])
 def test_replicas_that_cannot_be_are_refused(brokers: list[list[int]]) -> None:
     wire = Wire()
     assert create(wire, brokers=brokers).error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    row = admin.CreatePartitionsRequest.CreatePartitionsTopic
-    assignments = [row.CreatePartitionsAssignment(broker_ids=each) for each in brokers]
-    topic = row(name="t", count=3 + len(brokers), assignments=assignments)
-    request = admin.CreatePartitionsRequest(version=2, topics=[topic], timeout_ms=1, validate_only=False)
+    assignments = [{"broker_ids": each} for each in brokers]
+    topic = {"name": "t", "count": 3 + len(brokers), "assignments": assignments}
+    request = client_request("CreatePartitions", 2, topics=[topic], timeout_ms=1, validate_only=False)
     assert only(wire.ask(request, 3).results).error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
 def test_a_topic_that_is_named_twice_does_not_grow() -> None:
     wire = Wire()
-    row = admin.CreatePartitionsRequest.CreatePartitionsTopic(name="t", count=9, assignments=None)
-    request = admin.CreatePartitionsRequest(version=2, topics=[row, row], timeout_ms=1, validate_only=False)
+    row = {"name": "t", "count": 9}
+    request = client_request("CreatePartitions", 2, topics=[row, row], timeout_ms=1, validate_only=False)
     assert only(wire.ask(request, 1).results).error_code == ErrorCode.INVALID_REQUEST
     topic = wire.cluster.topics.get("t")
     assert topic is not None
@@ -425,9 +408,8 @@ def test_topics_are_where_their_creator_says() -> None:
     topic = wire.cluster.topics.get("new")
     assert topic is not None
     assert [(each.leader, each.replicas) for each in topic.partitions] == [(3, (3, 1)), (2, (2, 3))]
-    row = admin.CreatePartitionsRequest.CreatePartitionsTopic
-    added = row(name="new", count=3, assignments=[row.CreatePartitionsAssignment(broker_ids=[1, 2])])
-    request = admin.CreatePartitionsRequest(version=2, topics=[added], timeout_ms=1, validate_only=False)
+    added = {"name": "new", "count": 3, "assignments": [{"broker_ids": [1, 2]}]}
+    request = client_request("CreatePartitions", 2, topics=[added], timeout_ms=1, validate_only=False)
     assert only(wire.ask(request, 3).results).error_code == 0
     assert topic.partitions[2].replicas == (1, 2)
 

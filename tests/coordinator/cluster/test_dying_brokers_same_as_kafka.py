@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from client_messages import client_request
 from clients_in_trouble import Traffic, who_does_not_try_again
-from kafka.protocol import admin, consumer, metadata, producer
 from missing import skipped_where_missing
 from record_batches import batch
 from sessions import Session
@@ -45,21 +45,18 @@ class Asker(Transactor):
 
     def make(self, name: str, brokers: list[int] | None = None, replicas: int = -1, **configs: str) -> int:
         """Make a topic of one partition on these brokers, or on as many."""
-        row = admin.CreateTopicsRequest.CreatableTopic
-        placed = row.CreatableReplicaAssignment(partition_index=0, broker_ids=brokers or [])
-        topic = row(
-            name=name, num_partitions=-1 if brokers else 1, replication_factor=replicas,
-            assignments=[placed] if brokers else [],
-            configs=[row.CreatableTopicConfig(name=each.replace("_", "."), value=configs[each]) for each in configs],
-        )  # fmt: skip
-        request = admin.CreateTopicsRequest(version=7, topics=[topic], timeout_ms=60_000)
-        return int(self.ask(request, admin.CreateTopicsResponse).topics[0].error_code)
+        placed = {"partition_index": 0, "broker_ids": brokers or []}
+        topic = {
+            "name": name, "num_partitions": -1 if brokers else 1, "replication_factor": replicas,
+            "assignments": [placed] if brokers else [],
+            "configs": [{"name": each.replace("_", "."), "value": configs[each]} for each in configs],
+        }  # fmt: skip
+        return int(self.ask("CreateTopics", 7, topics=[topic], timeout_ms=60_000).topics[0].error_code)
 
     def cluster(self, *topics: str) -> tuple[list[int], list[tuple[Any, ...]]]:
         """The brokers, and each topic's partition: error, leader, its epoch, ISR and replicas that are gone."""
-        rows = [metadata.MetadataRequest.MetadataRequestTopic(name=name, topic_id=None) for name in topics]
-        request = metadata.MetadataRequest(version=12, topics=rows, allow_auto_topic_creation=False)
-        answer = self.ask(request, metadata.MetadataResponse)
+        rows = [{"name": name} for name in topics]
+        answer = self.ask("Metadata", 12, topics=rows, allow_auto_topic_creation=False)
         found = []
         for topic in sorted(answer.topics, key=lambda each: each.name):
             row = [(each.error_code, each.leader_id, each.leader_epoch, sorted(each.isr_nodes), each.offline_replicas)
@@ -69,9 +66,8 @@ class Asker(Transactor):
 
     def eligible(self, *topics: str) -> list[tuple[str, list[int]]]:
         """The replicas of each topic's partition that may lead it though they are not in sync (KIP-966)."""
-        rows = [admin.DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in sorted(topics)]
-        request = admin.DescribeTopicPartitionsRequest(version=0, topics=rows, cursor=None)
-        answer = self.ask(request, admin.DescribeTopicPartitionsResponse)
+        rows = [{"name": name} for name in sorted(topics)]
+        answer = self.ask("DescribeTopicPartitions", 0, topics=rows)
         return [(each.name, list(each.partitions[0].eligible_leader_replicas or ())) for each in answer.topics]
 
     def put(self, topic: str, acks: int) -> tuple[int, int]:
@@ -80,16 +76,12 @@ class Asker(Transactor):
 
     def get(self, topic: str) -> tuple[int, int, int]:
         """The error of a fetch from the start, the high watermark, and how many bytes came."""
-        row = consumer.FetchRequest.FetchTopic
-        partition = row.FetchPartition(
-            partition=0, current_leader_epoch=-1, fetch_offset=0, last_fetched_epoch=-1, log_start_offset=-1,
-            partition_max_bytes=100_000,
+        partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 100_000}
+        request = client_request(
+            "Fetch", 12, cluster_id=None, max_wait_ms=0, min_bytes=1, max_bytes=1_000_000, rack_id="",
+            isolation_level=0, topics=[{"topic": topic, "partitions": [partition]}],
         )  # fmt: skip
-        request = consumer.FetchRequest(
-            version=12, cluster_id=None, max_wait_ms=0, min_bytes=1, max_bytes=1_000_000, rack_id="", isolation_level=0,
-            topics=[row(topic=topic, partitions=[partition])], forgotten_topics_data=[],
-        )  # fmt: skip
-        (found,) = self.ask(request, consumer.FetchResponse).responses[0].partitions
+        (found,) = self.exchange(request).responses[0].partitions
         return found.error_code, found.high_watermark, len(found.records or b"")
 
     def end_offset(self, topic: str) -> tuple[int, int]:
@@ -98,8 +90,7 @@ class Asker(Transactor):
 
     def coordinator(self, key: str, kind: int = 0) -> tuple[int, int]:
         """The error, and the broker."""
-        request = metadata.FindCoordinatorRequest(version=4, key_type=kind, coordinator_keys=[key])
-        (found,) = self.ask(request, metadata.FindCoordinatorResponse).coordinators
+        (found,) = self.ask("FindCoordinator", 4, key_type=kind, coordinator_keys=[key]).coordinators
         return found.error_code, found.node_id
 
 
@@ -215,10 +206,8 @@ def a_transaction(nodes: Nodes) -> Iterator[Any]:
     new, other = alive.pop(node), alive.popitem()[1]
     new.producer_ids = other.producer_ids = writer.producer_ids
     yield new.again(new.described)[:2], writer.write(who, 1), writer.read(committed=True)[:3]
-    request = producer.EndTxnRequest(
-        version=5, transactional_id=key, producer_id=who[0], producer_epoch=who[1], committed=True
-    )
-    yield other.ask(request, producer.EndTxnResponse).error_code
+    answer = other.ask("EndTxn", 5, transactional_id=key, producer_id=who[0], producer_epoch=who[1], committed=True)
+    yield answer.error_code
     yield new.shown(new.end(who, committed=True)), writer.read(committed=True)[:4], writer.write(who, 2)
     second = new.init(timeout_ms=600_000)[1]
     yield new.shown((0, second)), writer.write(second), new.shown(new.end(second, committed=False))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kafka.protocol import admin, producer
+from client_messages import client_request
 from wires import Wire
 
 from loadwise.coordinator.transactions.feature import ClusterTransactions
@@ -16,8 +16,7 @@ OFFSETS = "__consumer_offsets"
 
 def begun(wire: Wire) -> tuple[int, int]:
     """A producer with a transactional id."""
-    request = producer.InitProducerIdRequest(version=4, transactional_id=ID, transaction_timeout_ms=60_000)
-    answer = wire.ask(request, 4)
+    answer = wire.ask("InitProducerId", 4, transactional_id=ID, transaction_timeout_ms=60_000)
     return answer.producer_id, answer.producer_epoch
 
 
@@ -38,10 +37,9 @@ def test_records_of_internal_and_of_compacted_topics_are_not_deleted(topic: str,
     wire.cluster.offsets_topic.make()
     wire.cluster.offsets_topic.begin()
     before = end_of(wire, topic)
-    row = admin.DeleteRecordsRequest.DeleteRecordsTopic
-    partitions = [row.DeleteRecordsPartition(partition_index=0, offset=-1)]
-    request = admin.DeleteRecordsRequest(version=2, topics=[row(name=topic, partitions=partitions)], timeout_ms=1000)
-    (answered,) = wire.ask(request, 2).topics
+    partitions = [{"partition_index": 0, "offset": -1}]
+    answer = wire.ask("DeleteRecords", 2, topics=[{"name": topic, "partitions": partitions}], timeout_ms=1000)
+    (answered,) = answer.topics
     assert [(each.error_code, each.low_watermark) for each in answered.partitions] == [(error, -1)]
     assert end_of(wire, topic) == before
 
@@ -51,13 +49,12 @@ def test_a_producer_adds_no_internal_topic_to_its_transaction() -> None:
     wire = Wire()
     wire.cluster.offsets_topic.make()
     producer_id, epoch = begun(wire)
-    row = producer.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
-    request = producer.AddPartitionsToTxnRequest(
-        version=3, v3_and_below_transactional_id=ID, v3_and_below_producer_id=producer_id,
+    request = client_request(
+        "AddPartitionsToTxn", 3, v3_and_below_transactional_id=ID, v3_and_below_producer_id=producer_id,
         v3_and_below_producer_epoch=epoch,
-        v3_and_below_topics=[row(name=OFFSETS, partitions=[0]), row(name="t", partitions=[0])],
+        v3_and_below_topics=[{"name": OFFSETS, "partitions": [0]}, {"name": "t", "partitions": [0]}],
     )  # fmt: skip
-    answered = wire.ask(request, 3).results_by_topic_v3_and_below
+    answered = wire.exchange(request).results_by_topic_v3_and_below
     errors = [each.partition_error_code for topic in answered for each in topic.results_by_partition]
     assert errors == [ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.OPERATION_NOT_ATTEMPTED]
     assert ClusterTransactions.of(wire.cluster).ids.all[ID].state is TransactionState.EMPTY
@@ -67,14 +64,11 @@ def test_offsets_of_unknown_topics_alone_begin_no_transaction() -> None:
     """The client has nothing to end then, and would be shut out when the transaction took too long."""
     wire = Wire()
     producer_id, epoch = begun(wire)
-    topic = producer.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
-    row = topic.TxnOffsetCommitRequestPartition(
-        partition_index=0, committed_offset=3, committed_leader_epoch=-1, committed_metadata=None
-    )
-    request = producer.TxnOffsetCommitRequest(
-        version=5, transactional_id=ID, group_id="g", producer_id=producer_id, producer_epoch=epoch,
-        generation_id=-1, member_id="", group_instance_id=None, topics=[topic(name="unknown", partitions=[row])],
+    row = {"partition_index": 0, "committed_offset": 3, "committed_metadata": None}
+    request = client_request(
+        "TxnOffsetCommit", 5, transactional_id=ID, group_id="g", producer_id=producer_id, producer_epoch=epoch,
+        member_id="", topics=[{"name": "unknown", "partitions": [row]}],
     )  # fmt: skip
-    (answered,) = wire.ask(request, 5).topics
+    (answered,) = wire.exchange(request).topics
     assert [each.error_code for each in answered.partitions] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert ClusterTransactions.of(wire.cluster).ids.all[ID].state is TransactionState.EMPTY

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
-from kafka.protocol import admin
 from kafka_process import kafka_from_jars
 from record_batches import batch
 from sessions import Session
@@ -40,9 +39,7 @@ def forgetful(request: pytest.FixtureRequest) -> Iterator[tuple[str, Callable[[]
 
 def known(session: Session) -> list[tuple[int, int]]:
     """The producers that the partition remembers, with the last sequence number of each."""
-    row = admin.DescribeProducersRequest.TopicRequest(name=session.topic, partition_indexes=[0])
-    request = admin.DescribeProducersRequest(version=0, topics=[row])
-    (topic,) = session.ask(request, admin.DescribeProducersResponse).topics
+    (topic,) = session.ask("DescribeProducers", 0, topics=[{"name": session.topic, "partition_indexes": [0]}]).topics
     return [(each.producer_id, each.last_sequence) for each in topic.partitions[0].active_producers]
 
 

@@ -13,8 +13,8 @@ from uuid import uuid4
 import client_messages
 import pytest
 from beside_kafka import steps_agree
+from client_messages import client_request
 from configurator import NOW_MS, TOPIC, Configurator
-from kafka.protocol import admin, metadata
 from kafka_process import jars, kafka_from_jars
 from missing import skipped_where_missing
 from record_batches import batch
@@ -171,42 +171,36 @@ def test_what_a_broker_is_started_with_does_what_it_does_on_kafka(settings: dict
 
 
 def _made(broker: Configurator, partitions: int, factor: int) -> tuple[int, int]:
-    row = admin.CreateTopicsRequest.CreatableTopic
-    made = row(name=f"t-{uuid4()}", num_partitions=partitions, replication_factor=factor, assignments=[], configs=[])
-    request = admin.CreateTopicsRequest(version=7, topics=[made], timeout_ms=60_000)
-    (answer,) = broker.ask(request, admin.CreateTopicsResponse).topics
+    made = {"name": f"t-{uuid4()}", "num_partitions": partitions, "replication_factor": factor}
+    (answer,) = broker.ask("CreateTopics", 7, topics=[made], timeout_ms=60_000).topics
     return answer.error_code, answer.num_partitions
 
 
 def _deleted(broker: Configurator, version: int) -> int:
-    named = [admin.DeleteTopicsRequest.DeleteTopicState(name=broker.topic, topic_id=None)]
-    fields = {"topics": named} if version >= 6 else {"topic_names": [broker.topic]}
-    request = admin.DeleteTopicsRequest(version=version, timeout_ms=60_000, **fields)
-    (answer,) = broker.ask(request, admin.DeleteTopicsResponse).responses
+    fields = {"topics": [{"name": broker.topic}]} if version >= 6 else {"topic_names": [broker.topic]}
+    (answer,) = broker.ask("DeleteTopics", version, timeout_ms=60_000, **fields).responses
     return int(answer.error_code)
 
 
 def _asked_for(broker: Configurator) -> int:
-    row = metadata.MetadataRequest.MetadataRequestTopic(name=f"t-{uuid4()}", topic_id=None)
-    request = metadata.MetadataRequest(version=12, topics=[row], allow_auto_topic_creation=True)
-    return int(broker.ask(request, metadata.MetadataResponse).topics[0].error_code)
+    row = {"name": f"t-{uuid4()}"}
+    return int(broker.ask("Metadata", 12, topics=[row], allow_auto_topic_creation=True).topics[0].error_code)
 
 
 def _group(broker: Configurator, request: Any) -> Any:
-    response = {
+    {
         client_messages.ConsumerGroupDescribeRequest: client_messages.ConsumerGroupDescribeResponse,
         client_messages.StreamsGroupDescribeRequest: client_messages.StreamsGroupDescribeResponse,
     }[request]
     asked = request(version=0, group_ids=["g"], include_authorized_operations=False)
-    (answer,) = broker.ask(asked, response).groups
+    (answer,) = broker.exchange(asked).groups
     return answer.error_code, answer.error_message
 
 
 def _beat(broker: Configurator) -> Any:
-    request = client_messages.ConsumerGroupHeartbeatRequest(
-        version=1, group_id=broker.group, member_id="m", member_epoch=0, instance_id=None, rack_id=None,
-        rebalance_timeout_ms=1000, subscribed_topic_names=["t"], subscribed_topic_regex=None, server_assignor=None,
-        topic_partitions=[],
+    request = client_request(
+        "ConsumerGroupHeartbeat", 1, group_id=broker.group, member_id="m", member_epoch=0, rebalance_timeout_ms=1000,
+        subscribed_topic_names=["t"], topic_partitions=[],
     )  # fmt: skip
-    answer = broker.ask(request, client_messages.ConsumerGroupHeartbeatResponse)
+    answer = broker.exchange(request)
     return answer.error_code, answer.error_message

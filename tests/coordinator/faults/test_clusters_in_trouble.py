@@ -15,7 +15,6 @@ import kafka
 import pytest
 from aiokafka.errors import KafkaError as AiokafkaError
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka.protocol import admin
 from sessions import Session
 from topics import WAIT_S
 
@@ -330,9 +329,8 @@ def test_every_replica_describes_producers(three: ThreadedCoordinator) -> None:
     """``kafka-transactions.sh find-hanging --broker-id`` asks a broker about all partitions that it is a replica of."""
     client = AdminClient({"bootstrap.servers": three.bootstrap_servers, "log_level": 0})
     brokers = client.list_topics(timeout=WAIT_S).brokers.values()
-    row = admin.DescribeProducersRequest.TopicRequest(name=TOPIC, partition_indexes=[0])
+    row = {"name": TOPIC, "partition_indexes": [0]}
     for broker in brokers:
         with closing(Session(f"{broker.host}:{broker.port}")) as session:
-            request = admin.DescribeProducersRequest(version=0, topics=[row])
-            (topic,) = session.ask(request, admin.DescribeProducersResponse).topics
+            (topic,) = session.ask("DescribeProducers", 0, topics=[row]).topics
             assert topic.partitions[0].error_code == 0, broker.id

@@ -7,9 +7,9 @@ from typing import Any
 
 import commits
 import pytest
+from client_messages import client_request
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka.protocol import consumer, metadata
 
 from loadwise.coordinator import BadFaultError, Faults
 from loadwise.coordinator.calls import Answer, Call, HangUp
@@ -178,22 +178,14 @@ class Wire:
 
 
 def commit(offset: int = 5, version: int = 8) -> Any:
-    topic = consumer.OffsetCommitRequest.OffsetCommitRequestTopic
-    partition = topic.OffsetCommitRequestPartition(
-        partition_index=0, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=None
-    )
-    return consumer.OffsetCommitRequest(
-        version=version,
-        group_id="g",
-        generation_id_or_member_epoch=-1,
-        member_id="",
-        group_instance_id=None,
-        topics=[topic(name="t", partitions=[partition])],
+    partition = {"partition_index": 0, "committed_offset": offset, "committed_metadata": None}
+    return client_request(
+        "OffsetCommit", version, group_id="g", member_id="", topics=[{"name": "t", "partitions": [partition]}]
     )
 
 
 def beat() -> Any:
-    return consumer.HeartbeatRequest(version=4, group_id="g", generation_id=1, member_id="m", group_instance_id="i")
+    return client_request("Heartbeat", 4, group_id="g", generation_id=1, member_id="m", group_instance_id="i")
 
 
 def committed(wire: Wire) -> int | None:
@@ -260,12 +252,8 @@ def test_a_connection_that_is_to_be_closed_is_told_to_the_server() -> None:
 def test_an_answer_that_comes_later_meets_its_fault_when_it_comes() -> None:
     wire = Wire()
     wire.faults.answer("Fetch", "NOT_LEADER_OR_FOLLOWER", topic="t", after_handling=True)
-    topic = consumer.FetchRequest.FetchTopic
-    partition = topic.FetchPartition(
-        partition=0, current_leader_epoch=-1, fetch_offset=0, log_start_offset=-1, partition_max_bytes=10
-    )
-    topics = [topic(topic="t", partitions=[partition])]
-    request = consumer.FetchRequest(version=11, max_wait_ms=50, min_bytes=1, topics=topics, forgotten_topics_data=[])
+    topics = [{"topic": "t", "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 10}]}]
+    request = client_request("Fetch", 11, max_wait_ms=50, min_bytes=1, topics=topics)
     assert wire.send(request) == []
     (answer,) = wire.expire()
     assert answer.response.error_code == 6
@@ -294,25 +282,21 @@ def test_time_that_the_broker_waits_for_still_comes() -> None:
 
 def test_groups_members_and_topics_are_found_wherever_a_schema_has_them() -> None:
     wire = Wire()
-    by_id = metadata.MetadataRequest.MetadataRequestTopic(name=None, topic_id=wire.topic_id)
-    many = consumer.OffsetFetchRequest.OffsetFetchRequestGroup
-    leaver = consumer.LeaveGroupRequest.MemberIdentity
+    by_id = {"name": None, "topic_id": wire.topic_id}
     found = [
         wire.subject(beat()),
         wire.subject(commit()),
-        wire.subject(metadata.MetadataRequest(version=12, topics=[by_id])),
-        wire.subject(metadata.FindCoordinatorRequest(version=2, key="g", key_type=0)),
-        wire.subject(metadata.FindCoordinatorRequest(version=4, key_type=0, coordinator_keys=["g", "h"])),
-        wire.subject(metadata.FindCoordinatorRequest(version=4, key_type=1, coordinator_keys=["transaction"])),
+        wire.subject(client_request("Metadata", 12, topics=[by_id])),
+        wire.subject(client_request("FindCoordinator", 2, key="g", key_type=0)),
+        wire.subject(client_request("FindCoordinator", 4, key_type=0, coordinator_keys=["g", "h"])),
+        wire.subject(client_request("FindCoordinator", 4, key_type=1, coordinator_keys=["transaction"])),
         wire.subject(
-            consumer.OffsetFetchRequest(
-                version=9, groups=[many(group_id="g", member_id="m", member_epoch=1, topics=None)]
+            client_request(
+                "OffsetFetch", 9, groups=[{"group_id": "g", "member_id": "m", "member_epoch": 1, "topics": None}]
             )
         ),
         wire.subject(
-            consumer.LeaveGroupRequest(
-                version=4, group_id="g", members=[leaver(member_id="", group_instance_id="i", reason=None)]
-            )
+            client_request("LeaveGroup", 4, group_id="g", members=[{"member_id": "", "group_instance_id": "i"}])
         ),
     ]
     assert [(set(each.groups), set(each.members), set(each.topics)) for each in found] == [

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from consumer_session import ConsumerSession, protocols, synced
-from kafka.protocol import consumer
 from kafka_process import kafka_from_jars
 from topics import WAIT_S
 
@@ -30,14 +29,9 @@ def addresses() -> Iterator[list[str]]:
 
 
 def fetched(broker: ConsumerSession, name: str) -> Any:
-    group = consumer.OffsetFetchRequest.OffsetFetchRequestGroup
-    topic = group.OffsetFetchRequestTopics(name=broker.full(name), partition_indexes=[0])
-    request = consumer.OffsetFetchRequest(
-        version=9,
-        groups=[group(group_id=broker.group, member_id=None, member_epoch=-1, topics=[topic])],
-        require_stable=False,
-    )
-    (answer,) = broker.ask(request, consumer.OffsetFetchResponse).groups
+    topic = {"name": broker.full(name), "partition_indexes": [0]}
+    reply = broker.ask("OffsetFetch", 9, groups=[{"group_id": broker.group, "topics": [topic]}], require_stable=False)
+    (answer,) = reply.groups
     return [each.committed_offset for found in answer.topics for each in found.partitions]
 
 

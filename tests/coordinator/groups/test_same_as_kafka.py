@@ -11,6 +11,7 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
+from client_messages import client_request
 from kafka.protocol import consumer
 from record_batches import batch
 from sessions import Session
@@ -30,7 +31,7 @@ def joining(broker: Session) -> Iterator[Any]:
     yield broker.join()
     yield broker.join(0)
     yield broker.join(0)
-    yield broker.join("", protocols=[consumer.JoinGroupRequest.JoinGroupRequestProtocol(name="other", metadata=b"")])
+    yield broker.join("", protocols=[{"name": "other", "metadata": b""}])
     yield broker.describe()
 
 
@@ -101,11 +102,10 @@ def committing(broker: Session) -> Iterator[Any]:
 
 def a_record_that_is_too_large(broker: Session) -> Iterator[Any]:
     """The record of a classic group may have 1,048,588 bytes on both: the last two sizes are one byte apart."""
-    row = consumer.SyncGroupRequest.SyncGroupRequestAssignment
     broker.join()
     for generation, size in enumerate((2_000_000, 1_048_307, 1_048_306), start=1):
         yield broker.join(0)[:2]
-        share = [row(member_id=broker.member(0), assignment=bytes(size))]
+        share = [{"member_id": broker.member(0), "assignment": bytes(size)}]
         error, *_, given = broker.sync(0, generation, assignments=share)
         yield error, len(given)
         yield broker.describe()[:3]
@@ -113,10 +113,9 @@ def a_record_that_is_too_large(broker: Session) -> Iterator[Any]:
 
 def a_static_member_that_comes_back_with_too_much(broker: Session) -> Iterator[Any]:
     """Its group cannot be recorded with it: the one that was there stays."""
-    row = consumer.JoinGroupRequest.JoinGroupRequestProtocol
     yield broker.join(instance="i")
     yield broker.sync(0, instance="i")
-    yield broker.join(instance="i", protocols=[row(name="range", metadata=bytes(2_000_000))])
+    yield broker.join(instance="i", protocols=[{"name": "range", "metadata": bytes(2_000_000)}])
     yield broker.beat(0, instance="i")
     yield broker.describe()[:3]
     yield broker.join(instance="i")
@@ -143,14 +142,15 @@ def commits_are_signs_of_life(broker: Session) -> Iterator[Any]:
 def a_group_id_that_is_no_utf8(broker: Session) -> Iterator[Any]:
     """Both read what cannot be read as U+FFFD, and go on."""
     name = f"{uuid.uuid4()}-????"
-    request = consumer.JoinGroupRequest(
-        version=4,
+    request = client_request(
+        "JoinGroup",
+        4,
         group_id=name,
         session_timeout_ms=60_000,
         rebalance_timeout_ms=60_000,
         member_id="",
         protocol_type="consumer",
-        protocols=[consumer.JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"m")],
+        protocols=[{"name": "range", "metadata": b"m"}],
     )
     request.with_header(7, "client")
     broker.socket.sendall(bytes(request.encode(header=True, framed=True)).replace(b"????", b"\xff\xc3\x28?"))

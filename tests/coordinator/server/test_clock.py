@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+from client_messages import client_request
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.consumer import FetchResponse, JoinGroupResponse
-from kafka.protocol.metadata import MetadataRequest
 from peers import Peer, answers, beat, fetch, join
 
 from loadwise.coordinator import Coordinator
@@ -137,7 +137,7 @@ async def test_behind_a_dropped_request_all_is_silent_on_that_connection_and_no_
     dropped = frozen.faults.drop("Fetch", client_id="peer")
     behind = frozen.faults.disconnect("Metadata")
     peer.send(fetch(max_wait_ms=0))
-    peer.send(MetadataRequest(version=4, topics=[]))
+    peer.send(client_request("Metadata", 4))
     while dropped.hits == 0:
         assert await answers(other)
     assert await answers(other)

@@ -17,12 +17,11 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from client_messages import client_request
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
-from kafka.protocol.consumer import HeartbeatResponse, JoinGroupResponse
-from kafka.protocol.metadata import MetadataRequest, MetadataResponse
-from kafka.protocol.producer import ProduceResponse
+from kafka.protocol.consumer import HeartbeatResponse
+from kafka.protocol.metadata import MetadataResponse
 from peers import Peer, answers, beat, join, produce
 from topics import WAIT_S
 
@@ -52,7 +51,7 @@ class Program:
     def is_well(self) -> bool:
         """Whether another client is answered as ever."""
         with self.connect() as peer:
-            request = MetadataRequest(version=9, topics=None)
+            request = client_request("Metadata", 9, topics=None)
             request.with_header(7, "good")
             peer.sendall(bytes(request.encode(header=True, framed=True)))
             data = b""
@@ -170,7 +169,7 @@ def test_huge_counts_take_no_memory(program: Program) -> None:
     """Every four bytes of requests with arrays claim to be two billion."""
     assert program.is_well()
     before = program.resident_bytes()
-    request = MetadataRequest(version=4, topics=[MetadataRequest.MetadataRequestTopic(name="t" * 50)])
+    request = client_request("Metadata", 4, topics=[{"name": "t" * 50}])
     request.with_header(1, "huge")
     frame = bytes(request.encode(header=True))
     for position in range(8, len(frame) - 4):
@@ -241,9 +240,9 @@ async def test_a_subscription_that_does_not_parse_is_only_its_readers_concern(
     peer = await Peer.connect(coordinator)
     request = join("g")
     request.protocols[0].metadata = subscription
-    joined = await peer.ask(request, JoinGroupResponse)
+    joined = await peer.exchange(request)
     assert (joined.error_code, joined.members[0].metadata) == (0, subscription)
-    described = await peer.ask(DescribeGroupsRequest(version=4, groups=["g"]), DescribeGroupsResponse)
+    described = await peer.ask("DescribeGroups", 4, groups=["g"])
     assert (described.groups[0].error_code, len(described.groups[0].members)) == (0, 1)
     await peer.close()
 
@@ -252,7 +251,7 @@ async def test_a_produce_without_records_is_answered(coordinator: Coordinator) -
     peer = await Peer.connect(coordinator)
     request = produce()
     request.topic_data[0].partition_data[0].records = None
-    answer = await peer.ask(request, ProduceResponse)
+    answer = await peer.exchange(request)
     assert answer.responses[0].partition_responses[0].error_code == 87
     await peer.close()
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kafka.protocol import admin, consumer, metadata
+from client_messages import client_request
+from kafka.protocol import consumer
 from sessions import Session
 from topics import WAIT_S
 
@@ -21,9 +22,7 @@ def session(broker: str) -> Iterator[Session]:
 
 
 def describe_topics(session: Session, times: int) -> Any:
-    topic = metadata.MetadataRequest.MetadataRequestTopic
-    request = metadata.MetadataRequest(version=9, topics=[topic(name=session.topic)] * times)
-    return session.ask(request, metadata.MetadataResponse).topics
+    return session.ask("Metadata", 9, topics=[{"name": session.topic}] * times).topics
 
 
 def test_a_topic_that_is_named_often_is_answered_once(session: Session) -> None:
@@ -34,49 +33,42 @@ def test_a_partition_that_is_named_twice_has_no_offset(session: Session) -> None
     deadline = time.monotonic() + WAIT_S
     while describe_topics(session, 1)[0].error_code or describe_topics(session, 1)[0].partitions[0].leader_id < 0:
         assert time.monotonic() < deadline
-    topic = consumer.ListOffsetsRequest.ListOffsetsTopic
-    row = topic.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-1)
+    row = {"partition_index": 0, "timestamp": -1}
     for rows, errors in (([row], [0]), ([row, row], [42])):
-        request = consumer.ListOffsetsRequest(version=5, topics=[topic(name=session.topic, partitions=rows)])
-        (answered,) = session.ask(request, consumer.ListOffsetsResponse).topics
+        (answered,) = session.ask("ListOffsets", 5, topics=[{"name": session.topic, "partitions": rows}]).topics
         assert [each.error_code for each in answered.partitions] == errors
 
 
 def test_a_group_that_is_named_often_is_described_as_often(session: Session) -> None:
-    request = admin.DescribeGroupsRequest(version=5, groups=[session.group] * 200)
-    assert len(session.ask(request, admin.DescribeGroupsResponse).groups) == 200
+    assert len(session.ask("DescribeGroups", 5, groups=[session.group] * 200).groups) == 200
 
 
 @pytest.mark.parametrize("counts", [(10_001,), (6_000, 6_000)], ids=["of one topic", "of two together"])
 def test_a_request_for_too_many_partitions_makes_none(session: Session, counts: tuple[int, ...]) -> None:
-    topic = admin.CreateTopicsRequest.CreatableTopic
     topics = [
-        topic(name=f"{session.topic}-{index}", num_partitions=count, replication_factor=1, assignments=[], configs=[])
+        {"name": f"{session.topic}-{index}", "num_partitions": count, "replication_factor": 1}
         for index, count in enumerate(counts)
     ]
-    request = admin.CreateTopicsRequest(version=5, topics=topics, timeout_ms=60_000, validate_only=False)
-    made = session.ask(request, admin.CreateTopicsResponse).topics
+    made = session.ask("CreateTopics", 5, topics=topics, timeout_ms=60_000, validate_only=False).topics
     assert [each.error_code for each in made] == [44] * len(counts)
 
 
 def test_a_page_of_topics_cannot_begin_at_a_negative_partition(session: Session) -> None:
-    describe = admin.DescribeTopicPartitionsRequest
-    request = describe(
-        version=0, topics=[describe.TopicRequest(name=session.topic)], response_partition_limit=1,
-        cursor=describe.Cursor(topic_name=session.topic, partition_index=-1),
+    request = client_request(
+        "DescribeTopicPartitions", 0, topics=[{"name": session.topic}], response_partition_limit=1,
+        cursor={"topic_name": session.topic, "partition_index": -1},
     )  # fmt: skip
-    answered = session.ask(request, admin.DescribeTopicPartitionsResponse)
+    answered = session.exchange(request)
     assert [(each.error_code, len(each.partitions)) for each in answered.topics] == [(42, 0)]
     assert answered.next_cursor is None
 
 
 def joining(**changes: Any) -> bytes:
-    row = consumer.JoinGroupRequest.JoinGroupRequestProtocol
     fields: dict[str, Any] = {
         "version": 4, "group_id": "hostile", "session_timeout_ms": 10_000, "rebalance_timeout_ms": 10_000,
-        "member_id": "", "protocol_type": "consumer", "protocols": [row(name="range", metadata=b"")],
+        "member_id": "", "protocol_type": "consumer", "protocols": [{"name": "range", "metadata": b""}],
     }  # fmt: skip
-    request = consumer.JoinGroupRequest(**fields | changes)
+    request = client_request("JoinGroup", **fields | changes)
     request.with_header(7, "client")
     return bytes(request.encode(header=True, framed=True))
 
@@ -103,9 +95,9 @@ def test_bad_lengths_close_the_connection(session: Session, bad: bytes) -> None:
 
 
 def test_a_member_id_that_does_not_fit_into_its_answer_is_an_error(session: Session) -> None:
-    request = consumer.JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"")
-    join = consumer.JoinGroupRequest(
-        version=3, group_id=session.group, session_timeout_ms=10_000, rebalance_timeout_ms=10_000, member_id="",
+    request = {"name": "range", "metadata": b""}
+    join = client_request(
+        "JoinGroup", 3, group_id=session.group, session_timeout_ms=10_000, rebalance_timeout_ms=10_000, member_id="",
         protocol_type="consumer", protocols=[request],
     )  # fmt: skip
     join.with_header(7, "x" * 32_760)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import client_messages
 import pytest
-from kafka.protocol import admin, consumer, metadata
+from client_messages import client_request
 from kafka.record.util import calc_crc32c
 from peers import join
 from record_batches import batch
@@ -34,39 +34,33 @@ def test_a_group_that_is_named_often_is_described_as_often_as_all_members_fit() 
     first_join.with_header(7, "client")
     wire.send(bytes(first_join.encode(header=True)))
     for number in range(2):
-        request = client_messages.ConsumerGroupHeartbeatRequest(
-            version=1, group_id="modern", member_id=f"m{number}", member_epoch=0, rebalance_timeout_ms=1000,
-            subscribed_topic_names=["t"], topic_partitions=[], instance_id=None, rack_id=None,
-            subscribed_topic_regex=None, server_assignor=None,
+        request = client_request(
+            "ConsumerGroupHeartbeat", 1, group_id="modern", member_id=f"m{number}", member_epoch=0,
+            rebalance_timeout_ms=1000, subscribed_topic_names=["t"], topic_partitions=[],
         )  # fmt: skip
-        assert wire.ask(request, 1).error_code == 0
-    classic = wire.ask(admin.DescribeGroupsRequest(version=5, groups=["new"] * 200), 5)
+        assert wire.exchange(request).error_code == 0
+    classic = wire.ask("DescribeGroups", 5, groups=["new"] * 200)
     assert [len(each.members) for each in classic.groups] == [1] * 5 + [0] * 195
     assert {each.error_code for each in classic.groups[5:]} == {ErrorCode.INVALID_REQUEST}
-    described = wire.ask(client_messages.ConsumerGroupDescribeRequest(version=1, group_ids=["modern"] * 200), 1)
+    described = wire.ask("ConsumerGroupDescribe", 1, group_ids=["modern"] * 200)
     assert [len(each.members) for each in described.groups] == [2, 2] + [0] * 198
     assert {each.error_code for each in described.groups[2:]} == {ErrorCode.INVALID_REQUEST}
 
 
 def test_a_topic_that_is_named_often_is_answered_once_as_in_kafka() -> None:
-    topic = metadata.MetadataRequest.MetadataRequestTopic
-    request = metadata.MetadataRequest(version=9, topics=[topic(name="t")] * 200)
-    assert [each.name for each in Wire().ask(request, 9).topics] == ["t"]
+    assert [each.name for each in Wire().ask("Metadata", 9, topics=[{"name": "t"}] * 200).topics] == ["t"]
 
 
 def test_a_partition_that_is_named_twice_has_no_offset_as_in_kafka() -> None:
-    topic = consumer.ListOffsetsRequest.ListOffsetsTopic
-    rows = [topic.ListOffsetsPartition(partition_index=index, timestamp=-1) for index in (0, 0, 1)]
-    request = consumer.ListOffsetsRequest(version=5, topics=[topic(name="t", partitions=rows)])
-    (answered,) = Wire().ask(request, 5).topics
+    rows = [{"partition_index": index, "timestamp": -1} for index in (0, 0, 1)]
+    (answered,) = Wire().ask("ListOffsets", 5, topics=[{"name": "t", "partitions": rows}]).topics
     assert [each.error_code for each in answered.partitions] == [42, 0]
 
 
 def test_one_answer_has_room_for_so_many_configs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(configs_api, "_MOST_ROWS", 1)
-    row = admin.DescribeConfigsRequest.DescribeConfigsResource
-    resources = [row(resource_type=4, resource_name="1", configuration_keys=None)] * 3
-    results = Wire().ask(admin.DescribeConfigsRequest(version=4, resources=resources), 4).results
+    resources = [{"resource_type": 4, "resource_name": "1", "configuration_keys": None}] * 3
+    results = Wire().ask("DescribeConfigs", 4, resources=resources).results
     assert [(each.error_code, bool(each.configs)) for each in results] == [(0, True), (42, False), (42, False)]
     assert "ask for fewer resources" in results[1].error_message
 
@@ -74,14 +68,11 @@ def test_one_answer_has_room_for_so_many_configs(monkeypatch: pytest.MonkeyPatch
 def test_a_group_with_many_offsets_is_told_again_and_again_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offset_fetch_api, "_MAX_REPEATED", 3)
     wire = Wire()
-    group = consumer.OffsetFetchRequest.OffsetFetchRequestGroup
-    row = group(group_id="g", topics=None)
-    answered = wire.ask(consumer.OffsetFetchRequest(version=8, groups=[row] * 200, require_stable=False), 8)
+    answered = wire.ask("OffsetFetch", 8, groups=[{"group_id": "g", "topics": None}] * 200, require_stable=False)
     assert [len(each.topics) for each in answered.groups] == [1] * 4 + [0] * 196
     assert {each.error_code for each in answered.groups[4:]} == {ErrorCode.INVALID_REQUEST}
-    topic = group.OffsetFetchRequestTopics(name="t", partition_indexes=[0])
-    few = [group(group_id="g", topics=[topic])] * 200
-    answered = wire.ask(consumer.OffsetFetchRequest(version=8, groups=few, require_stable=False), 8)
+    few = [{"group_id": "g", "topics": [{"name": "t", "partition_indexes": [0]}]}] * 200
+    answered = wire.ask("OffsetFetch", 8, groups=few, require_stable=False)
     assert {each.error_code for each in answered.groups} == {0}, "who names partitions sends as much as it gets"
 
 
@@ -90,29 +81,29 @@ def test_a_share_group_that_is_named_often_is_told_again_and_again_up_to_a_limit
 ) -> None:
     monkeypatch.setattr(share_offsets_api, "_MAX_REPEATED", 6)
     wire = Wire()
-    heartbeat = client_messages.ShareGroupHeartbeatRequest(
-        version=1, group_id="s", member_id="m", member_epoch=0, rack_id=None, subscribed_topic_names=["t"]
+    answer = wire.ask(
+        "ShareGroupHeartbeat", 1, group_id="s", member_id="m", member_epoch=0, subscribed_topic_names=["t"]
     )
-    assert wire.ask(heartbeat, 1).error_code == 0
+    assert answer.error_code == 0
     group = client_messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
-    topic = group.DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=[0])
+    topic = {"topic_name": "t", "partitions": [0]}
 
     def answered(row: group) -> list[group]:
-        return wire.ask(client_messages.DescribeShareGroupOffsetsRequest(version=1, groups=[row] * 200), 1).groups
+        return wire.ask("DescribeShareGroupOffsets", 1, groups=[row] * 200).groups
 
-    rows = answered(group(group_id="s", topics=None))
+    rows = answered({"group_id": "s", "topics": None})
     assert [len(each.topics) for each in rows] == [1] * 4 + [0] * 196, "the group has two partitions"
     assert {each.error_code for each in rows[4:]} == {ErrorCode.INVALID_REQUEST}
-    rows = answered(group(group_id="s", topics=[topic]))
+    rows = answered({"group_id": "s", "topics": [topic]})
     assert {each.error_code for each in rows} == {0}, "who names partitions sends as much as it gets"
 
 
 def test_a_producer_and_a_transaction_that_are_named_often_are_described_once() -> None:
     wire = Wire()
-    topic = admin.DescribeProducersRequest.TopicRequest(name="t", partition_indexes=[0, 0, 1])
-    answered = wire.ask(admin.DescribeProducersRequest(version=0, topics=[topic, topic]), 0)
+    topic = {"name": "t", "partition_indexes": [0, 0, 1]}
+    answered = wire.ask("DescribeProducers", 0, topics=[topic, topic])
     assert [[each.partition_index for each in topic.partitions] for topic in answered.topics] == [[0, 1]]
-    described = wire.ask(admin.DescribeTransactionsRequest(version=0, transactional_ids=["x"] * 200), 0)
+    described = wire.ask("DescribeTransactions", 0, transactional_ids=["x"] * 200)
     assert [each.transactional_id for each in described.transaction_states] == ["x"]
 
 
@@ -124,12 +115,8 @@ def test_one_request_for_metadata_makes_so_many_topics_and_the_next_ones_the_oth
 ) -> None:
     monkeypatch.setattr(metadata_api, "MAX_NEW_PARTITIONS", 4)
     wire = Wire()
-    topic = metadata.MetadataRequest.MetadataRequestTopic
-    wanted = [topic(name=f"new{index}") for index in range(10)]
-    errors = [
-        [each.error_code for each in wire.ask(metadata.MetadataRequest(version=9, topics=wanted), 9).topics]
-        for _ in range(3)
-    ]
+    wanted = [{"name": f"new{index}"} for index in range(10)]
+    errors = [[each.error_code for each in wire.ask("Metadata", 9, topics=wanted).topics] for _ in range(3)]
     assert errors == [[0] * 4 + [3] * 6, [0] * 8 + [3] * 2, [0] * 10]
 
 
@@ -137,24 +124,22 @@ def test_a_request_for_too_many_partitions_is_refused_as_a_whole(monkeypatch: py
     for api in (create_topics_api, create_partitions_api):
         monkeypatch.setattr(api, "MAX_NEW_PARTITIONS", 4)
     wire = Wire()
-    topic = admin.CreateTopicsRequest.CreatableTopic
 
     def create(*counts: int) -> list[int]:
         topics = [
-            topic(name=f"new{index}", num_partitions=count, replication_factor=1, assignments=[], configs=[])
+            {"name": f"new{index}", "num_partitions": count, "replication_factor": 1}
             for index, count in enumerate(counts)
         ]
-        request = admin.CreateTopicsRequest(version=5, topics=topics, timeout_ms=1, validate_only=False)
-        return [each.error_code for each in wire.ask(request, 5).topics]
+        answer = wire.ask("CreateTopics", 5, topics=topics, timeout_ms=1, validate_only=False)
+        return [each.error_code for each in answer.topics]
 
     assert create(2, 3) == [ErrorCode.POLICY_VIOLATION] * 2
     assert create(3, 1) == [0, 0]
-    more = admin.CreatePartitionsRequest.CreatePartitionsTopic
 
     def grow(**counts: int) -> list[int]:
-        topics = [more(name=name, count=count, assignments=None) for name, count in counts.items()]
-        request = admin.CreatePartitionsRequest(version=2, topics=topics, timeout_ms=1, validate_only=False)
-        return [each.error_code for each in wire.ask(request, 2).results]
+        topics = [{"name": name, "count": count} for name, count in counts.items()]
+        answer = wire.ask("CreatePartitions", 2, topics=topics, timeout_ms=1, validate_only=False)
+        return [each.error_code for each in answer.results]
 
     assert grow(new0=6, new1=3) == [ErrorCode.POLICY_VIOLATION] * 2
     assert grow(new0=5, new1=3) == [0, 0]
@@ -163,21 +148,19 @@ def test_a_request_for_too_many_partitions_is_refused_as_a_whole(monkeypatch: py
 def test_answers_about_topics_are_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata_api, "_MAX_KEPT_BYTES", 500)
     wire = Wire()
-    topic = metadata.MetadataRequest.MetadataRequestTopic
     for index in range(50):
-        wanted = [topic(name=f"new{index}-{number}") for number in range(5)]
-        assert len(wire.ask(metadata.MetadataRequest(version=9, topics=wanted), 9).topics) == 5
+        wanted = [{"name": f"new{index}-{number}"} for number in range(5)]
+        assert len(wire.ask("Metadata", 9, topics=wanted).topics) == 5
         kept = metadata_api._ENCODED[wire.cluster.topics].values()
         assert len(kept) == 1 or sum(len(each.data) for each in kept) <= 500
 
 
 def test_a_page_of_topics_cannot_begin_at_a_negative_partition() -> None:
-    asked = admin.DescribeTopicPartitionsRequest
-    request = asked(
-        version=0, topics=[asked.TopicRequest(name="t")], response_partition_limit=1,
-        cursor=asked.Cursor(topic_name="t", partition_index=-1),
+    request = client_request(
+        "DescribeTopicPartitions", 0, topics=[{"name": "t"}], response_partition_limit=1,
+        cursor={"topic_name": "t", "partition_index": -1},
     )  # fmt: skip
-    answered = Wire().ask(request, 0)
+    answered = Wire().exchange(request)
     assert [(each.error_code, len(each.partitions)) for each in answered.topics] == [(ErrorCode.INVALID_REQUEST, 0)]
     assert answered.next_cursor is None, "a client would ask for the next page for ever"
 
@@ -212,12 +195,10 @@ def test_a_request_looks_at_so_many_records_in_all_its_partitions(codec: int, mo
         log = wire.cluster.topics.log("late", number)
         assert log is not None
         assert log.append(claiming(RECORD * 1_001, 1_001, 9_000, codec=codec)).error is ErrorCode.NONE
-    topic = consumer.ListOffsetsRequest.ListOffsetsTopic
 
     def ask(*numbers: int, timestamp: int = 8_000) -> list[int]:
-        rows = [topic.ListOffsetsPartition(partition_index=each, timestamp=timestamp) for each in numbers]
-        request = consumer.ListOffsetsRequest(version=5, topics=[topic(name="late", partitions=rows)])
-        (answered,) = wire.ask(request, 5).topics
+        rows = [{"partition_index": each, "timestamp": timestamp} for each in numbers]
+        (answered,) = wire.ask("ListOffsets", 5, topics=[{"name": "late", "partitions": rows}]).topics
         return [each.error_code for each in answered.partitions]
 
     assert ask(0, 1, 2) == [0, ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.OFFSET_NOT_AVAILABLE]
@@ -248,7 +229,7 @@ def test_many_topics_are_deleted_in_one_look_at_the_offsets(monkeypatch: pytest.
     of = wire.cluster.groups.offsets.of
     monkeypatch.setattr(wire.cluster.groups.offsets, "of", lambda group_id: looked_at.append(group_id) or of(group_id))
     names = [f"new{index}" for index in range(50)]
-    deleted = wire.ask(admin.DeleteTopicsRequest(version=5, topic_names=[*names, "t"], timeout_ms=1), 5)
+    deleted = wire.ask("DeleteTopics", 5, topic_names=[*names, "t"], timeout_ms=1)
     assert {each.error_code for each in deleted.responses} == {0}
     assert len(looked_at) <= 2, "once to find its offsets, once to delete them"
     assert not of("g")
@@ -260,16 +241,12 @@ def test_a_name_that_grows_when_it_is_decoded_keeps_nobody_from_reading_the_offs
     """Bytes that are no UTF-8 become U+FFFD, which takes three bytes; Kafka's records have room for 32,767."""
     wire = Wire()
     wire.cluster.offsets_topic.make()
-    topic = consumer.OffsetCommitRequest.OffsetCommitRequestTopic
-    row = topic.OffsetCommitRequestPartition(
-        partition_index=0, committed_offset=1, committed_leader_epoch=-1, committed_metadata=""
-    )
+    row = {"partition_index": 0, "committed_offset": 1, "committed_metadata": ""}
 
     def commit_to(group_id: str) -> int:
-        request = consumer.OffsetCommitRequest(
-            version=8, group_id=group_id, generation_id_or_member_epoch=-1, member_id="", group_instance_id=None,
-            topics=[topic(name="t", partitions=[row])],
-        )  # fmt: skip
+        request = client_request(
+            "OffsetCommit", 8, group_id=group_id, member_id="", topics=[{"name": "t", "partitions": [row]}]
+        )
         request.with_header(7, "client")
         (answer,) = wire.send(bytes(request.encode(header=True)).replace(b"Z" * 20_000, b"\xff" * 20_000))
         error: int = answer.response.topics[0].partitions[0].error_code

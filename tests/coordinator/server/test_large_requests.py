@@ -11,30 +11,21 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from client_messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, client_message
+from client_messages import (
+    ConsumerGroupHeartbeatResponse,
+    client_message,
+    client_request,
+)
 from kafka.protocol.admin import (
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
 from kafka.protocol.consumer import (
     FetchRequest,
     FetchResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
 )
 from kafka.protocol.metadata import (
-    FindCoordinatorRequest,
     FindCoordinatorResponse,
-    MetadataRequest,
-    MetadataResponse,
 )
-from kafka.protocol.producer import ProduceRequest
 from large_frames import Path, arrays, large_frame
 from peers import Peer, answers
 from record_batches import batch
@@ -161,8 +152,8 @@ async def peer(coordinator: Coordinator) -> AsyncIterator[Peer]:
 
 async def test_all_slices_are_one_answer_in_the_order_of_the_request(peer: Peer) -> None:
     keys = [f"group-{number}" for number in range(MANY)]
-    peer.send(FindCoordinatorRequest(version=4, key_type=0, coordinator_keys=keys))
-    peer.send(DescribeGroupsRequest(version=5, groups=["g"]), correlation_id=8)
+    peer.send(client_request("FindCoordinator", 4, key_type=0, coordinator_keys=keys))
+    peer.send(client_request("DescribeGroups", 5, groups=["g"]), correlation_id=8)
     found = await peer.read(FindCoordinatorResponse, 4)
     assert [each.key for each in found.coordinators] == keys
     assert {(each.error_code, each.node_id) for each in found.coordinators} == {(0, 1)}
@@ -170,12 +161,9 @@ async def test_all_slices_are_one_answer_in_the_order_of_the_request(peer: Peer)
 
 
 async def test_a_topic_is_answered_once_however_many_slices_it_has(peer: Peer) -> None:
-    topic = ListOffsetsRequest.ListOffsetsTopic
-    rows = [topic.ListOffsetsPartition(partition_index=number, timestamp=-1) for number in range(MANY)]
-    few = topic(name="unknown", partitions=rows[:3])
-    answer = await peer.ask(
-        ListOffsetsRequest(version=5, topics=[few, topic(name="t", partitions=rows), few]), ListOffsetsResponse
-    )
+    rows = [{"partition_index": number, "timestamp": -1} for number in range(MANY)]
+    few = {"name": "unknown", "partitions": rows[:3]}
+    answer = await peer.ask("ListOffsets", 5, topics=[few, {"name": "t", "partitions": rows}, few])
     assert [(each.name, len(each.partitions)) for each in answer.topics] == [
         ("unknown", 3),
         ("t", MANY),
@@ -187,42 +175,29 @@ async def test_a_topic_is_answered_once_however_many_slices_it_has(peer: Peer) -
 
 
 async def test_offsets_of_many_partitions_are_committed_and_read_back(peer: Peer) -> None:
-    topic = OffsetCommitRequest.OffsetCommitRequestTopic
     rows = [
-        topic.OffsetCommitRequestPartition(
-            partition_index=number, committed_offset=number + 1, committed_leader_epoch=-1, committed_metadata=None
-        )
+        {"partition_index": number, "committed_offset": number + 1, "committed_metadata": None}
         for number in range(MANY)
     ]
-    commit = OffsetCommitRequest(
-        version=8, group_id="g", generation_id_or_member_epoch=-1, member_id="", group_instance_id=None,
-        topics=[topic(name="t", partitions=rows)],
-    )  # fmt: skip
-    (committed,) = (await peer.ask(commit, OffsetCommitResponse)).topics
+    commit = client_request("OffsetCommit", 8, group_id="g", member_id="", topics=[{"name": "t", "partitions": rows}])
+    (committed,) = (await peer.exchange(commit)).topics
     assert Counter(each.error_code for each in committed.partitions) == {0: MANY}
-    group = OffsetFetchRequest.OffsetFetchRequestGroup
-    asked = group.OffsetFetchRequestTopics(name="t", partition_indexes=list(range(MANY)))
-    fetch = OffsetFetchRequest(
-        version=8, groups=[group(group_id="g", topics=[asked]), group(group_id="none", topics=[asked])],
+    asked = {"name": "t", "partition_indexes": list(range(MANY))}
+    fetch = client_request(
+        "OffsetFetch", 8, groups=[{"group_id": "g", "topics": [asked]}, {"group_id": "none", "topics": [asked]}],
         require_stable=False,
     )  # fmt: skip
-    found, none = (await peer.ask(fetch, OffsetFetchResponse)).groups
+    found, none = (await peer.exchange(fetch)).groups
     assert [each.committed_offset for each in found.topics[0].partitions] == [number + 1 for number in range(MANY)]
     assert {each.committed_offset for each in none.topics[0].partitions} == {-1}
     assert (found.group_id, len(found.topics), none.group_id, len(none.topics)) == ("g", 1, "none", 1)
 
 
 def fetch_of_all(max_wait_ms: int) -> FetchRequest:
-    topic = FetchRequest.FetchTopic
-    rows = [
-        topic.FetchPartition(
-            partition=number, current_leader_epoch=-1, fetch_offset=0, log_start_offset=-1, partition_max_bytes=10_000
-        )
-        for number in range(MANY)
-    ]
-    return FetchRequest(
-        version=11, max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=100_000,
-        topics=[topic(topic="t", partitions=rows)], forgotten_topics_data=[],
+    rows = [{"partition": number, "fetch_offset": 0, "partition_max_bytes": 10_000} for number in range(MANY)]
+    return client_request(
+        "Fetch", 11, max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=100_000,
+        topics=[{"topic": "t", "partitions": rows}],
     )  # fmt: skip
 
 
@@ -234,13 +209,8 @@ async def test_a_fetch_of_many_partitions_waits_until_one_of_them_has_a_record(
     peer.send(fetch_of_all(max_wait_ms=600_000))
     while len(coordinator.cluster.fetches) < 3:
         assert await answers(other)
-    topic = ProduceRequest.TopicProduceData
-    data = topic.PartitionProduceData(index=partition, records=batch([b"x"]))
-    other.send(
-        ProduceRequest(
-            version=9, transactional_id=None, acks=1, timeout_ms=1, topic_data=[topic(name="t", partition_data=[data])]
-        )
-    )
+    data = {"index": partition, "records": batch([b"x"])}
+    other.send(client_request("Produce", 9, acks=1, timeout_ms=1, topic_data=[{"name": "t", "partition_data": [data]}]))
     (found,) = (await peer.read(FetchResponse, 11)).responses
     assert [each.partition_index for each in found.partitions] == list(range(MANY))
     assert [each.partition_index for each in found.partitions if each.records] == [partition]
@@ -271,7 +241,7 @@ async def test_the_slices_of_a_fetch_are_joined_as_they_are_answered(
     monkeypatch.setattr(Joiner, "add", joining)
     fetch = fetch_of_all(max_wait_ms=600_000)
     fetch.topics[0].topic = "unknown"
-    (topic,) = (await peer.ask(fetch, FetchResponse)).responses
+    (topic,) = (await peer.exchange(fetch)).responses
     assert {each.error_code for each in topic.partitions} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert (read, most_open) == (joined, 1)
     assert read > 1
@@ -292,7 +262,7 @@ async def test_bytes_that_are_no_request_are_refused_before_the_first_slice_is_h
     coordinator: Coordinator, peer: Peer
 ) -> None:
     keys = ["g"] * MANY
-    request = FindCoordinatorRequest(version=4, key_type=0, coordinator_keys=keys)
+    request = client_request("FindCoordinator", 4, key_type=0, coordinator_keys=keys)
     request.with_header(7, "client")
     frame = bytes(request.encode(header=True))[:-2]  # ends in the last name
     peer.writer.write(struct.pack(">i", len(frame)) + frame)
@@ -314,14 +284,12 @@ async def test_a_member_that_owns_more_partitions_than_that_is_answered() -> Non
     limits = ServerLimits(max_whole_elements=10)
     async with Coordinator(topics={"t": MANY}, limits=limits) as coordinator, asyncio.timeout(WAIT_S):
         peer = await Peer.connect(coordinator)
-        joined = await peer.ask(owning(0, []), ConsumerGroupHeartbeatResponse)
+        joined = await peer.exchange(owning(0, []))
         (assigned,) = joined.assignment.topic_partitions
-        owned = ConsumerGroupHeartbeatRequest.TopicPartitions(
-            topic_id=assigned.topic_id, partitions=assigned.partitions
-        )
-        answer = await peer.ask(owning(joined.member_epoch, [owned]), ConsumerGroupHeartbeatResponse)
-        assert (len(owned.partitions), answer.error_code) == (MANY, 0)
-        more = await peer.ask(owning(joined.member_epoch, [owned] * 2), ConsumerGroupHeartbeatResponse)
+        owned = {"topic_id": assigned.topic_id, "partitions": assigned.partitions}
+        answer = await peer.exchange(owning(joined.member_epoch, [owned]))
+        assert (len(assigned.partitions), answer.error_code) == (MANY, 0)
+        more = await peer.exchange(owning(joined.member_epoch, [owned] * 2))
         assert more.error_code == ErrorCode.INVALID_REQUEST
         await peer.close()
 
@@ -338,7 +306,7 @@ async def test_others_are_answered_while_a_very_large_heartbeat_is_read(monkeypa
 
     async with Coordinator(topics={"t": MANY}, limits=limits) as coordinator, asyncio.timeout(WAIT_S):
         peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
-        joined = await peer.ask(owning(0, []), ConsumerGroupHeartbeatResponse)
+        joined = await peer.exchange(owning(0, []))
         (owned,) = joined.assignment.topic_partitions
         monkeypatch.setattr(large_requests, "decode_request", slowly)
         peer.send(owning(joined.member_epoch, [owned]))
@@ -350,11 +318,10 @@ async def test_others_are_answered_while_a_very_large_heartbeat_is_read(monkeypa
         await other.close()
 
 
-def owning(epoch: int, owned: list[Any]) -> ConsumerGroupHeartbeatRequest:
-    return ConsumerGroupHeartbeatRequest(
-        version=1, group_id="g", member_id="m", member_epoch=epoch, instance_id=None, rack_id=None,
-        rebalance_timeout_ms=60_000, subscribed_topic_names=["t"], subscribed_topic_regex=None, server_assignor=None,
-        topic_partitions=owned,
+def owning(epoch: int, owned: list[Any]) -> Any:
+    return client_request(
+        "ConsumerGroupHeartbeat", 1, group_id="g", member_id="m", member_epoch=epoch, rebalance_timeout_ms=60_000,
+        subscribed_topic_names=["t"], topic_partitions=owned,
     )  # fmt: skip
 
 
@@ -363,38 +330,24 @@ async def test_the_new_partitions_of_all_slices_count_together(over: int, peer: 
     """As on Apache Kafka: over 10,000 partitions in one request none is made."""
     many = MAX_NEW_PARTITIONS // 2
     rows = [
-        CreateTopicsRequest.CreatableTopic(
-            name=f"new-{number}",
-            num_partitions=3 if over and not number else 2,
-            replication_factor=1,
-            assignments=[],
-            configs=[],
-        )
+        {"name": f"new-{number}", "num_partitions": 3 if over and not number else 2, "replication_factor": 1}
         for number in range(many)
     ]
-    request = CreateTopicsRequest(version=2, topics=rows, timeout_ms=1000, validate_only=False)
-    answer = await peer.ask(request, CreateTopicsResponse)
+    answer = await peer.ask("CreateTopics", 2, topics=rows, timeout_ms=1000, validate_only=False)
     assert Counter(each.error_code for each in answer.topics) == {
         ErrorCode.POLICY_VIOLATION if over else ErrorCode.NONE: many
     }
-    every = MetadataRequest(version=4, topics=None, allow_auto_topic_creation=False)
-    there = await peer.ask(every, MetadataResponse)
+    there = await peer.ask("Metadata", 4, topics=None, allow_auto_topic_creation=False)
     assert sum(each.name.startswith("new-") for each in there.topics) == (0 if over else many)
 
 
 async def test_a_topic_that_several_slices_name_is_not_created(peer: Peer) -> None:
     """As on Apache Kafka, a topic that is named twice is refused, once."""
     names = ["twice", *(f"new-{number}" for number in range(MANY)), "twice", *["thrice"] * 3]
-    rows = [
-        CreateTopicsRequest.CreatableTopic(
-            name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[]
-        )
-        for name in names
-    ]
-    request = CreateTopicsRequest(version=2, topics=rows, timeout_ms=1000, validate_only=False)
-    answer = await peer.ask(request, CreateTopicsResponse)
+    rows = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in names]
+    answer = await peer.ask("CreateTopics", 2, topics=rows, timeout_ms=1000, validate_only=False)
     errors = Counter((each.name, each.error_code) for each in answer.topics)
     refused = {"twice", "thrice"}
     assert errors == {(name, ErrorCode.INVALID_REQUEST if name in refused else ErrorCode.NONE): 1 for name in names}
-    every = await peer.ask(MetadataRequest(version=4, topics=None, allow_auto_topic_creation=False), MetadataResponse)
+    every = await peer.ask("Metadata", 4, topics=None, allow_auto_topic_creation=False)
     assert not refused & {each.name for each in every.topics}

@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from client_messages import client_request
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.consumer import (
-    HeartbeatRequest,
     HeartbeatResponse,
-    JoinGroupResponse,
-    SyncGroupRequest,
-    SyncGroupResponse,
 )
 from peers import Peer, join
 
@@ -55,19 +52,23 @@ class Member:
 
     async def join_again(self, generation: int) -> None:
         joining = join("g", self.id, session_timeout_ms=SESSION_MS)
-        self.id = (await self.peer.ask(joining, JoinGroupResponse)).member_id
-        row = SyncGroupRequest.SyncGroupRequestAssignment(member_id=self.id, assignment=b"a")
-        sync = SyncGroupRequest(
-            version=3, group_id="g", generation_id=generation, member_id=self.id, group_instance_id=None,
-            assignments=[row],
-        )  # fmt: skip
-        assert (await self.peer.ask(sync, SyncGroupResponse)).error_code == 0
+        self.id = (await self.peer.exchange(joining)).member_id
+        row = {"member_id": self.id, "assignment": b"a"}
+        sync = client_request(
+            "SyncGroup", 3, group_id="g", generation_id=generation, member_id=self.id, assignments=[row]
+        )
+        assert (await self.peer.exchange(sync)).error_code == 0
 
     def frame(
         self, correlation_id: int, version: int = 4, generation: int = 1, instance_id: str | None = None
     ) -> bytes:
-        request = HeartbeatRequest(
-            version=version, group_id="g", generation_id=generation, member_id=self.id, group_instance_id=instance_id
+        request = client_request(
+            "Heartbeat",
+            version,
+            group_id="g",
+            generation_id=generation,
+            member_id=self.id,
+            group_instance_id=instance_id,
         )
         request.with_header(correlation_id, "peer")
         return bytes(request.encode(header=True, framed=True))
@@ -167,7 +168,7 @@ HEARTBEATS = served([Api.of("Heartbeat")])
 
 @given(st.data())
 def test_only_the_correlation_id_may_differ(data: st.DataObject) -> None:
-    request = HeartbeatRequest(version=4, group_id="g", generation_id=1, member_id="m", group_instance_id="i")
+    request = client_request("Heartbeat", 4, group_id="g", generation_id=1, member_id="m", group_instance_id="i")
     request.with_header(7, "peer")
     frame = bytes(request.encode(header=True))
     kept = RepeatedHeartbeat.of(frame, decode_request(frame, HEARTBEATS))
@@ -181,7 +182,7 @@ def test_only_the_correlation_id_may_differ(data: st.DataObject) -> None:
 
 
 def test_bytes_behind_a_heartbeat_are_not_kept() -> None:
-    request = HeartbeatRequest(version=4, group_id="g", generation_id=1, member_id="m", group_instance_id=None)
+    request = client_request("Heartbeat", 4, group_id="g", generation_id=1, member_id="m")
     request.with_header(7, "peer")
     frame = bytes(request.encode(header=True)) + bytes(10_000_000)
     assert RepeatedHeartbeat.of(frame, decode_request(frame, HEARTBEATS)) is None

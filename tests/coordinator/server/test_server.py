@@ -11,13 +11,13 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from client_messages import client_request
 from kafka.protocol.consumer import (
     FetchResponse,
-    HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupResponse,
 )
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
+from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
 from peers import Peer, answers, beat, fetch, join, produce
 from record_batches import batch
 from topics import WAIT_S
@@ -42,7 +42,7 @@ async def coordinator() -> AsyncIterator[Coordinator]:
 async def test_requests_that_come_in_one_piece_are_answered_in_their_order(coordinator: Coordinator) -> None:
     peer = await Peer.connect(coordinator)
     for number in range(5):
-        peer.send(MetadataRequest(version=4, topics=[]) if number % 2 else beat(), number)
+        peer.send(client_request("Metadata", 4) if number % 2 else beat(), number)
     for number in range(5):
         response, version = (MetadataResponse, 4) if number % 2 else (HeartbeatResponse, 4)
         assert (await peer.read(response, version)).header.correlation_id == number
@@ -72,7 +72,7 @@ async def test_a_fetch_waits_for_enough_bytes_and_no_longer_than_it_wants(coordi
     other.send(produce(acks=0))
     found = await peer.read(FetchResponse, 11)
     assert len(found.responses[0].partitions[0].records) == 2 * size
-    found = await peer.ask(fetch(max_wait_ms=1, offset=2), FetchResponse)
+    found = await peer.exchange(fetch(max_wait_ms=1, offset=2))
     assert not found.responses[0].partitions[0].records
     await peer.close()
     await other.close()
@@ -84,8 +84,8 @@ async def test_a_version_of_api_versions_from_the_future_is_answered_in_v0(coord
     reply = await peer.read(ApiVersionsResponse, 0)
     assert (reply.header.correlation_id, reply.error_code) == (1234, 35)
     assert (18, 0) in {(row.api_key, row.min_version) for row in reply.api_keys}
-    request = ApiVersionsRequest(version=4, client_software_name="a", client_software_version="1")
-    assert (await peer.ask(request, ApiVersionsResponse)).error_code == 0, "the same connection goes on"
+    answer = await peer.ask("ApiVersions", 4, client_software_name="a", client_software_version="1")
+    assert answer.error_code == 0, "the same connection goes on"
     await peer.close()
 
 
@@ -161,7 +161,7 @@ BAD_BYTES = {
     "less than a header": struct.pack(">ih", 2, 12),
     "a body that ends early": struct.pack(">ihhihh", 12, 12, 0, 1, -1, 50),
     "a negative count": struct.pack(">ihhihi", 14, 3, 0, 1, -1, -5),
-    "a group id of 40,000 bytes": _framed(HeartbeatRequest(version=4, group_id="x" * 40_000, member_id="m")),
+    "a group id of 40,000 bytes": _framed(client_request("Heartbeat", 4, group_id="x" * 40_000, member_id="m")),
     "a TLS hello": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(512),
     "HTTP": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
 }
@@ -202,7 +202,7 @@ async def test_a_failure_of_ours_closes_one_connection(
     peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
     peer.send(beat())
     assert await peer.is_hung_up_on()
-    assert (await other.ask(MetadataRequest(version=4, topics=[]), MetadataResponse)).brokers
+    assert (await other.ask("Metadata", 4)).brokers
     assert "ZeroDivisionError" in caplog.text
     await peer.close()
     await other.close()
@@ -211,14 +211,14 @@ async def test_a_failure_of_ours_closes_one_connection(
 async def test_an_answer_to_a_connection_that_is_gone_is_dropped() -> None:
     async with Coordinator(topics={"t": 1}) as coordinator:
         stays, waits = await Peer.connect(coordinator), await Peer.connect(coordinator)
-        first = await stays.ask(join("g"), JoinGroupResponse)
+        first = await stays.exchange(join("g"))
         group = coordinator.cluster.groups.get("g")
         assert group is not None
         waits.send(join("g"))  # answered once the first has joined again
         while len(group.members) < 2:
             assert await answers(stays)
         await waits.close()
-        joined = await stays.ask(join("g", first.member_id), JoinGroupResponse)
+        joined = await stays.exchange(join("g", first.member_id))
         assert (joined.error_code, joined.generation_id) == (0, 2)
         assert len(group.members) == 2, "only its session ends a member"
         await stays.close()
@@ -257,7 +257,7 @@ async def test_a_peer_that_does_not_read_is_not_answered_on_and_on(coordinator: 
     coordinator._embedded.router.services[3].handle = handle
     peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
     for number in range(2000):  # each is answered with 50 kB
-        peer.send(MetadataRequest(version=4, topics=None), number)
+        peer.send(client_request("Metadata", 4, topics=None), number)
     for _ in range(20):
         assert await answers(other)
     assert 0 < handled < 1000, "what does not fit into the sockets' buffers waits unanswered"
@@ -290,7 +290,7 @@ async def test_answers_that_are_not_read_have_a_limit_together(caplog: pytest.Lo
         greedy, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
         greedy.writer.transport.pause_reading()
         for number in range(2000):  # each is answered with 50 kB
-            greedy.send(MetadataRequest(version=4, topics=None), number)
+            greedy.send(client_request("Metadata", 4, topics=None), number)
         while "unread answers take" not in caplog.text:
             assert await answers(other)
         (line,) = [record.message for record in caplog.records if "closed:" in record.message]
@@ -304,7 +304,7 @@ async def test_an_answer_that_cannot_be_written_is_an_error_for_its_client_alone
 ) -> None:
     """A member id is made of the client id; in JoinGroup v3 there is no room for 36 more characters. As Kafka."""
     stays, long = await Peer.connect(coordinator), await Peer.connect(coordinator)
-    first = await stays.ask(join("g"), JoinGroupResponse)
+    first = await stays.exchange(join("g"))
     request = join("g")
     request.with_header(7, "x" * 32_760)
     long.writer.write(bytes(request.encode(header=True, framed=True)))
@@ -312,7 +312,7 @@ async def test_an_answer_that_cannot_be_written_is_an_error_for_its_client_alone
     assert group is not None
     while len(group.members) < 2:
         assert await answers(stays)
-    joined = await stays.ask(join("g", first.member_id), JoinGroupResponse)
+    joined = await stays.exchange(join("g", first.member_id))
     # The leader's answer names the other member, whose id does not fit.
     assert joined.error_code in (0, -1)
     assert (await long.read(JoinGroupResponse, 3)).error_code == -1

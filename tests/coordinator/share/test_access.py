@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import client_messages
 import pytest
-from access_requests import built
 from wires import Wire
 
 from loadwise.coordinator import Acl
@@ -40,9 +38,8 @@ def acls(granted: Iterable[str]) -> list[Acl]:
 
 
 def asked(wire: Wire, name: str, **values: Any) -> Any:
-    request = getattr(client_messages, f"{name}Request")
     version = 0 if name in {"AlterShareGroupOffsets", "DeleteShareGroupOffsets"} else 1
-    return wire.ask(built(request, version, values), version)
+    return wire.ask(name, version, **values)
 
 
 def heartbeat(wire: Wire, epoch: int = 0) -> int:
@@ -62,8 +59,7 @@ def fetched(wire: Wire, epoch: int) -> tuple[int, int | None, bool]:
 
 def acknowledged(wire: Wire) -> tuple[int, int | None]:
     batch = {"first_offset": 0, "last_offset": 2, "acknowledge_types": [1]}
-    partitions = [{"partition_index": 0, "acknowledgement_batches": [batch]}]
-    topics = [{"topic_id": wire.topic_id, "partitions": partitions}]
+    topics = [{"topic_id": wire.topic_id, "partitions": [{"partition_index": 0, "acknowledgement_batches": [batch]}]}]
     answer = asked(wire, "ShareAcknowledge", group_id="s", member_id="m", share_session_epoch=1, topics=topics)
     rows = [row.error_code for topic in answer.responses for row in topic.partitions]
     return answer.error_code, rows[0] if rows else None

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import client_messages
 import pytest
-from access_requests import built
-from kafka.protocol import admin
+from client_messages import client_request
 from record_batches import batch
 from wires import TOKENS, Wire
 
@@ -33,7 +31,7 @@ def share_fetch(wire: Wire, group: str, epoch: int = 0, numbers: tuple[int, ...]
         "group_id": group, "member_id": "m", "share_session_epoch": epoch, "max_wait_ms": 0, "min_bytes": 1,
         "max_bytes": 1_000_000, "max_records": 500, "batch_size": 500, "topics": [topic],
     }  # fmt: skip
-    return built(client_messages.ShareFetchRequest, 1, asked | values)
+    return client_request("ShareFetch", 1, **asked | values)
 
 
 def begin_at_the_start(wire: Wire, *groups: str) -> None:
@@ -45,10 +43,9 @@ def test_of_ids_without_a_group_so_many_are_remembered(monkeypatch: pytest.Monke
     monkeypatch.setattr(service, "_MOST_UNKEPT", 2)
     wire = Wire()
     begin_at_the_start(wire, "a", "b", "c", "s")
-    heartbeat = {"group_id": "s", "member_id": "m", "member_epoch": 0, "subscribed_topic_names": ["t"]}
-    assert wire.ask(built(client_messages.ShareGroupHeartbeatRequest, 1, heartbeat), 1).error_code == 0
+    assert wire.exchange(heartbeat()).error_code == 0
     for group in ("s", "a", "b", "c"):
-        (topic,) = wire.ask(share_fetch(wire, group), 1).responses
+        (topic,) = wire.exchange(share_fetch(wire, group)).responses
         assert [len(each.acquired_records) for each in topic.partitions] == [1]
 
     def is_known(group: str) -> bool:
@@ -60,15 +57,15 @@ def test_of_ids_without_a_group_so_many_are_remembered(monkeypatch: pytest.Monke
 def test_sessions_have_room_for_so_many_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "_MOST_PARTITIONS", 3)
     wire = Wire()
-    assert wire.ask(share_fetch(wire, "a", numbers=(0, 1)), 1).error_code == 0
-    refused = wire.ask(share_fetch(wire, "b", numbers=(0, 1)), 1)
+    assert wire.exchange(share_fetch(wire, "a", numbers=(0, 1))).error_code == 0
+    refused = wire.exchange(share_fetch(wire, "b", numbers=(0, 1)))
     assert refused.error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
-    assert wire.ask(share_fetch(wire, "b"), 1).error_code == 0
-    assert wire.ask(share_fetch(wire, "a", 1, numbers=(0, 1)), 1).error_code == 0, "these are there already"
-    refused = wire.ask(share_fetch(wire, "a", 2, numbers=(7,)), 1)
+    assert wire.exchange(share_fetch(wire, "b")).error_code == 0
+    assert wire.exchange(share_fetch(wire, "a", 1, numbers=(0, 1))).error_code == 0, "these are there already"
+    refused = wire.exchange(share_fetch(wire, "a", 2, numbers=(7,)))
     assert refused.error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
-    assert wire.ask(share_fetch(wire, "b", -1), 1).error_code == 0
-    assert wire.ask(share_fetch(wire, "a", 3, numbers=(7,)), 1).error_code == 0, "a session that ends makes room"
+    assert wire.exchange(share_fetch(wire, "b", -1)).error_code == 0
+    assert wire.exchange(share_fetch(wire, "a", 3, numbers=(7,))).error_code == 0, "a session that ends makes room"
 
 
 # ---- several brokers ----
@@ -130,14 +127,13 @@ def acquired(row: Any) -> list[tuple[int, int, int]]:
 
 
 def heartbeat(member: str = "m", epoch: int = 0) -> Any:
-    asked = {"group_id": "s", "member_id": member, "member_epoch": epoch, "subscribed_topic_names": ["t"]}
-    return built(client_messages.ShareGroupHeartbeatRequest, 1, asked)
+    who = {"group_id": "s", "member_id": member, "member_epoch": epoch}
+    return client_request("ShareGroupHeartbeat", 1, **who, subscribed_topic_names=["t"])
 
 
 def telling(wire: Wire, first: int, last: int, kind: int = 1) -> list[dict[str, Any]]:
     batches = [{"first_offset": first, "last_offset": last, "acknowledge_types": [kind]}]
-    rows = [{"partition_index": 0, "acknowledgement_batches": batches}]
-    return [{"topic_id": wire.topic_id, "partitions": rows}]
+    return [{"topic_id": wire.topic_id, "partitions": [{"partition_index": 0, "acknowledgement_batches": batches}]}]
 
 
 def test_another_leader_goes_on_with_what_was_acknowledged() -> None:
@@ -165,15 +161,15 @@ def test_another_leader_goes_on_with_what_was_acknowledged() -> None:
 def test_records_that_are_deleted_are_passed_over_while_members_have_some() -> None:
     wire = Wire()
     begin_at_the_start(wire, "s")
-    assert wire.ask(heartbeat(), 1).error_code == 0
+    assert wire.exchange(heartbeat()).error_code == 0
     log = wire.cluster.topics.log("t", 0)
     assert log is not None
     for _ in range(2):
         log.append(batch([b"x"] * 3))
-    (topic,) = wire.ask(share_fetch(wire, "s", max_records=6), 1).responses
+    (topic,) = wire.exchange(share_fetch(wire, "s", max_records=6)).responses
     assert acquired(topic.partitions[0]) == [(0, 5, 1)]
     wire.cluster.delete_records(log, 7)
-    (topic,) = wire.ask(share_fetch(wire, "s", 1, topics=telling(wire, 0, 5)), 1).responses
+    (topic,) = wire.exchange(share_fetch(wire, "s", 1, topics=telling(wire, 0, 5))).responses
     assert topic.partitions[0].acknowledge_error_code == 0
     assert acquired(topic.partitions[0]) == [(7, 8, 1)]
     share = ShareGroups.of(wire.cluster).shares.known(service.ShareKey("s", wire.topic_id, 0))
@@ -209,7 +205,7 @@ def test_each_fetch_looks_at_the_next_partitions_of_a_large_session(monkeypatch:
         log.append(batch([b"x"]))
     asked = [share_fetch(wire, "s", 0, tuple(range(5))), *(share_fetch(wire, "s", each, ()) for each in (1, 2, 3))]
     found = [
-        [row.partition_index for topic in wire.ask(each, 1).responses for row in topic.partitions if acquired(row)]
+        [row.partition_index for topic in wire.exchange(each).responses for row in topic.partitions if acquired(row)]
         for each in asked
     ]
     assert found == [[0, 1], [2, 3], [4], []]  # the last ones look at 4, 0 and 1, 2
@@ -228,23 +224,23 @@ def test_a_fetch_of_a_part_of_a_session_waits_a_part_of_its_time(monkeypatch: py
 def test_a_topic_that_is_made_again_is_another_one() -> None:
     wire = Wire()
     begin_at_the_start(wire, "s")
-    assert wire.ask(heartbeat(), 1).error_code == 0
-    wire.ask(share_fetch(wire, "s"), 1)
+    assert wire.exchange(heartbeat()).error_code == 0
+    wire.exchange(share_fetch(wire, "s"))
     old = wire.topic_id
-    wire.ask(admin.DeleteTopicsRequest(version=3, topic_names=["t"], timeout_ms=1000), 3)
+    wire.ask("DeleteTopics", 3, topic_names=["t"], timeout_ms=1000)
     assert ShareGroups.of(wire.cluster).shares.state("s", old, 0) is None
-    (topic,) = wire.ask(share_fetch(wire, "s", 1, topics=telling(wire, 0, 2)), 1).responses
+    (topic,) = wire.exchange(share_fetch(wire, "s", 1, topics=telling(wire, 0, 2))).responses
     unknown = ErrorCode.UNKNOWN_TOPIC_ID
     assert [(each.error_code, each.acknowledge_error_code) for each in topic.partitions] == [(unknown, unknown)]
     new = wire.cluster.topics.create("t", 1).id
-    answer = wire.ask(heartbeat(epoch=3), 1)
+    answer = wire.exchange(heartbeat(epoch=3))
     assert [(each.topic_id, each.partitions) for each in answer.assignment.topic_partitions] == [(new, [0])]
     log = wire.cluster.topics.log("t", 0)
     assert log is not None
     log.append(batch([b"x"]))
     wire.topic_id = new
     forgotten = [{"topic_id": old, "partitions": [0]}]
-    (topic,) = wire.ask(share_fetch(wire, "s", 2, forgotten_topics_data=forgotten), 1).responses
+    (topic,) = wire.exchange(share_fetch(wire, "s", 2, forgotten_topics_data=forgotten)).responses
     assert (topic.topic_id, acquired(topic.partitions[0])) == (new, [(0, 0, 1)])
 
 
@@ -252,10 +248,10 @@ def test_a_topic_that_is_made_again_is_another_one() -> None:
 def test_offsets_that_cannot_be_are_described_and_passed_over(start: int) -> None:
     wire = Wire()
     topics = [{"topic_name": "t", "partitions": [{"partition_index": 0, "start_offset": start}]}]
-    asked = built(client_messages.AlterShareGroupOffsetsRequest, 0, {"group_id": "s", "topics": topics})
-    assert wire.ask(asked, 0).responses[0].partitions[0].error_code == 0
-    asked = built(client_messages.DescribeShareGroupOffsetsRequest, 1, {"groups": [{"group_id": "s", "topics": None}]})
-    ((row,),) = [topic.partitions for group in wire.ask(asked, 1).groups for topic in group.topics]
+    altered = wire.ask("AlterShareGroupOffsets", 0, group_id="s", topics=topics)
+    assert altered.responses[0].partitions[0].error_code == 0
+    described = wire.ask("DescribeShareGroupOffsets", 1, groups=[{"group_id": "s", "topics": None}])
+    ((row,),) = [topic.partitions for group in described.groups for topic in group.topics]
     assert (row.start_offset, row.lag) == (start, min(max(3 - start, 0), 2**63 - 1))
-    (topic,) = wire.ask(share_fetch(wire, "s"), 1).responses
+    (topic,) = wire.exchange(share_fetch(wire, "s")).responses
     assert acquired(topic.partitions[0]) == ([(0, 2, 1)] if start < 0 else [])

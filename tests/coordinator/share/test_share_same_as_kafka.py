@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from beside_kafka import Scenario, scenarios, sessions_agree
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 from share_session import ShareSession
 from topics import WAIT_S
 
@@ -20,8 +19,7 @@ GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 
 
 def what_is_advertised(broker: ShareSession) -> Iterator[Any]:
-    request = ApiVersionsRequest(version=4, client_software_name="test", client_software_version="1")
-    reply = broker.ask(request, ApiVersionsResponse)
+    reply = broker.ask("ApiVersions", 4, client_software_name="test", client_software_version="1")
     yield {
         each.api_key: (each.min_version, each.max_version)
         for each in reply.api_keys

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import client_messages
-from access_requests import built
+from client_messages import client_request
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from record_batches import batch
@@ -70,7 +69,7 @@ class WaitingFetches(RuleBasedStateMachine):
             "group_id": GROUP, "member_id": name, "share_session_epoch": member.epoch, "max_wait_ms": wait_ms,
             "min_bytes": least, "max_bytes": 1_000_000, "max_records": records, "batch_size": 20, "topics": [topic],
         }  # fmt: skip
-        self.send(client_messages.ShareFetchRequest, asked, member, (wait_ms, least))
+        self.send("ShareFetch", asked, member, (wait_ms, least))
 
     @rule(name=MEMBERS, kind=st.sampled_from([ACCEPT, RELEASE, REJECT]))
     def acknowledge(self, name: str, kind: int) -> None:
@@ -84,7 +83,7 @@ class WaitingFetches(RuleBasedStateMachine):
         asked = {
             "group_id": GROUP, "member_id": name, "share_session_epoch": member.epoch, "topics": [topic],
         }  # fmt: skip
-        self.send(client_messages.ShareAcknowledgeRequest, asked, member, None)
+        self.send("ShareAcknowledge", asked, member, None)
 
     @rule(name=MEMBERS)
     def hang_up(self, name: str) -> None:
@@ -120,8 +119,8 @@ class WaitingFetches(RuleBasedStateMachine):
 
     # ---- what has to be so ----
 
-    def send(self, schema: Any, asked: dict[str, Any], member: Member, waits: tuple[int, int] | None) -> None:
-        request = built(schema, 1, asked)
+    def send(self, api: str, asked: dict[str, Any], member: Member, waits: tuple[int, int] | None) -> None:
+        request = client_request(api, 1, **asked)
         request.with_header(7, "client")
         token = next(TOKENS)
         member.epoch += 1

@@ -8,10 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from client_messages import (
-    AlterShareGroupOffsetsRequest,
-    AlterShareGroupOffsetsResponse,
-    ShareFetchRequest,
     ShareFetchResponse,
+    client_request,
 )
 from peers import Peer, produce
 
@@ -20,12 +18,11 @@ from loadwise.coordinator.share.feature import ShareGroups
 
 
 def share_fetch(topic_id: UUID, member_id: str, max_wait_ms: int) -> Any:
-    topic = ShareFetchRequest.FetchTopic
-    row = topic.FetchPartition(partition_index=0, acknowledgement_batches=[])
-    return ShareFetchRequest(
-        version=1, group_id="g", member_id=member_id, share_session_epoch=0, max_wait_ms=max_wait_ms, min_bytes=1,
-        max_bytes=1_000_000, max_records=500, batch_size=500, forgotten_topics_data=[],
-        topics=[topic(topic_id=topic_id, partitions=[row])],
+    row = {"partition_index": 0}
+    return client_request(
+        "ShareFetch", 1, group_id="g", member_id=member_id, share_session_epoch=0, max_wait_ms=max_wait_ms,
+        min_bytes=1, max_bytes=1_000_000, max_records=500, batch_size=500,
+        topics=[{"topic_id": topic_id, "partitions": [row]}],
     )  # fmt: skip
 
 
@@ -41,14 +38,13 @@ async def test_records_of_a_share_consumer_that_is_gone_are_given_to_one_that_wa
         topic = coordinator.cluster.topics.get("t")
         assert topic is not None
         gone, waiting = await Peer.connect(coordinator), await Peer.connect(coordinator)
-        named = AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
-        start = named.AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=0)
-        begin = AlterShareGroupOffsetsRequest(
-            version=0, group_id="g", topics=[named(topic_name="t", partitions=[start])]
+        start = {"partition_index": 0, "start_offset": 0}
+        answer = await gone.ask(
+            "AlterShareGroupOffsets", 0, group_id="g", topics=[{"topic_name": "t", "partitions": [start]}]
         )
-        assert (await gone.ask(begin, AlterShareGroupOffsetsResponse)).error_code == 0
+        assert answer.error_code == 0
         gone.send(produce(acks=0), 2)
-        first = await gone.ask(share_fetch(topic.id, "a", 0), ShareFetchResponse)
+        first = await gone.exchange(share_fetch(topic.id, "a", 0))
         assert acquired(first) == [(0, 1)]
         waiting.send(share_fetch(topic.id, "b", 600_000), 3)
         while not ShareGroups.of(coordinator.cluster).fetches:  # noqa: ASYNC110 (nothing tells of it)

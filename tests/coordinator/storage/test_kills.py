@@ -15,9 +15,9 @@ from random import Random
 from typing import Any
 
 import pytest
+from client_messages import client_request
 from cluster_walk import new_router
 from confluent_kafka import Consumer, TopicPartition
-from kafka.protocol import metadata, producer
 from kafka.record import MemoryRecords
 from numbered_writers import OPTIONS, WRITERS, NumberedWriter
 from programs_with_data import Program
@@ -104,12 +104,11 @@ class Load:
                 self.failures.append(problem)
 
     def _produce(self, session: Session, topic: str, records: bytes, transactional_id: str | None = None) -> int:
-        row = producer.ProduceRequest.TopicProduceData
-        data = row(name=topic, partition_data=[row.PartitionProduceData(index=0, records=records)])
-        request = producer.ProduceRequest(
-            version=12, transactional_id=transactional_id, acks=-1, timeout_ms=60_000, topic_data=[data]
+        data = {"name": topic, "partition_data": [{"index": 0, "records": records}]}
+        answer = session.ask(
+            "Produce", 12, transactional_id=transactional_id, acks=-1, timeout_ms=60_000, topic_data=[data]
         )
-        answer = session.ask(request, producer.ProduceResponse).responses[0].partition_responses[0]
+        answer = answer.responses[0].partition_responses[0]
         assert answer.error_code == 0, answer
         return int(answer.base_offset)
 
@@ -119,28 +118,17 @@ class Load:
         self.acknowledged.records["t", 0, offset] = value
 
     def commit(self, session: Session, _: int) -> None:
-        from kafka.protocol import consumer
-
         offset = self.acknowledged.committed_offset + 1
-        topic = consumer.OffsetCommitRequest.OffsetCommitRequestTopic
-        row = topic.OffsetCommitRequestPartition(
-            partition_index=0, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=None
+        row = {"partition_index": 0, "committed_offset": offset, "committed_metadata": None}
+        request = client_request(
+            "OffsetCommit", 9, group_id="g", member_id="", topics=[{"name": "t", "partitions": [row]}]
         )
-        request = consumer.OffsetCommitRequest(
-            version=9, group_id="g", generation_id_or_member_epoch=-1, member_id="", group_instance_id=None,
-            topics=[topic(name="t", partitions=[row])],
-        )  # fmt: skip
-        assert session.ask(request, consumer.OffsetCommitResponse).topics[0].partitions[0].error_code == 0
+        assert session.exchange(request).topics[0].partitions[0].error_code == 0
         self.acknowledged.committed_offset = offset
 
     def transact(self, session: Session, index: int) -> None:
         def init() -> Any:
-            return session.ask(
-                producer.InitProducerIdRequest(
-                    version=5, transactional_id="x", transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
-                ),
-                producer.InitProducerIdResponse,
-            )
+            return session.ask("InitProducerId", 5, transactional_id="x", transaction_timeout_ms=60_000)
 
         begun = init()
         if begun.error_code == 51:  # CONCURRENT_TRANSACTIONS: what was open at the kill was aborted just now
@@ -160,10 +148,7 @@ class Load:
         if is_committed:
             self.acknowledged.offset_under_way = offset
         answer = session.ask(
-            producer.EndTxnRequest(
-                version=5, transactional_id="x", producer_id=who[0], producer_epoch=who[1], committed=is_committed
-            ),
-            producer.EndTxnResponse,
+            "EndTxn", 5, transactional_id="x", producer_id=who[0], producer_epoch=who[1], committed=is_committed
         )
         assert answer.error_code == 0
         (self.acknowledged.committed if is_committed else self.acknowledged.aborted).update(values)
@@ -171,15 +156,12 @@ class Load:
             self.acknowledged.offset_in_transactions = offset
 
     def _commit_in_transaction(self, session: Session, who: tuple[int, int], offset: int) -> None:
-        topic = producer.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
-        row = topic.TxnOffsetCommitRequestPartition(
-            partition_index=0, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=None
-        )
-        request = producer.TxnOffsetCommitRequest(
-            version=5, transactional_id="x", group_id="in-transactions", producer_id=who[0], producer_epoch=who[1],
-            generation_id=-1, member_id="", group_instance_id=None, topics=[topic(name="t", partitions=[row])],
+        row = {"partition_index": 0, "committed_offset": offset, "committed_metadata": None}
+        request = client_request(
+            "TxnOffsetCommit", 5, transactional_id="x", group_id="in-transactions", producer_id=who[0],
+            producer_epoch=who[1], member_id="", topics=[{"name": "t", "partitions": [row]}],
         )  # fmt: skip
-        assert session.ask(request, producer.TxnOffsetCommitResponse).topics[0].partitions[0].error_code == 0
+        assert session.exchange(request).topics[0].partitions[0].error_code == 0
 
     def count(self, writer: NumberedWriter, session: Session, _: int) -> None:
         number = self.acknowledged.numbers.get(writer.name, 0) + 1
@@ -192,7 +174,7 @@ class Load:
             assert session.create_topic(name) == 0
             self.acknowledged.topics.add(name)
         else:
-            session.ask(metadata.MetadataRequest(version=12, topics=None), metadata.MetadataResponse)
+            session.ask("Metadata", 12, topics=None)
 
 
 def values_of(cluster: Cluster, topic: str, *, committed_only: bool = False) -> dict[int, bytes]:

@@ -5,7 +5,6 @@ The operations are those that Kafka's ``KafkaApis`` asks for.
 
 from __future__ import annotations
 
-import client_messages
 import pytest
 from streams_exchanges import beat, topology
 from wires import Wire, allow
@@ -51,23 +50,21 @@ def test_topics_are_made_with_the_rights_of_the_client() -> None:
 def test_who_describes_may_describe_the_topics() -> None:
     wire = Wire()
     beat(wire)
-    request = client_messages.StreamsGroupDescribeRequest
     for granted, error in (
         ((), ErrorCode.GROUP_AUTHORIZATION_FAILED),
         (("GROUP DESCRIBE app", "TOPIC DESCRIBE t"), ErrorCode.TOPIC_AUTHORIZATION_FAILED),
         (("GROUP DESCRIBE app", *ALL[1:3]), ErrorCode.NONE),
     ):
         allow(wire, *granted)
-        asked = request(version=0, group_ids=["app"], include_authorized_operations=False)
-        (group,) = wire.ask(asked, 0).groups
+        (group,) = wire.ask("StreamsGroupDescribe", 0, group_ids=["app"], include_authorized_operations=False).groups
         assert (group.error_code, group.topology is None) == (error, bool(error))
 
 
 def test_why_a_topic_cannot_be_made_is_told_from_the_next_heartbeat_on() -> None:
     wire = Wire()
     wanted = topology()
-    (config,) = wanted.subtopologies[0].state_changelog_topics[0].topic_configs
-    config.value = "shrink"
+    (config,) = wanted["subtopologies"][0]["state_changelog_topics"][0]["topic_configs"]
+    config["value"] = "shrink"
     missing = f"Internal topics are missing: {CHANGELOG}"
     (status,) = beat(wire, topology=wanted).status
     assert status.status_detail == missing

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from beside_kafka import Scenario, scenarios, sessions_agree
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 from share_session import ShareSession
 from streams_session import StreamsSession, endpoint, tags, task_ids
 
@@ -28,8 +27,7 @@ def tells(*codes: int) -> Callable[[Any], bool]:
 
 
 def what_is_advertised(broker: StreamsSession) -> Iterator[Any]:
-    request = ApiVersionsRequest(version=4, client_software_name="test", client_software_version="1")
-    reply = broker.ask(request, ApiVersionsResponse)
+    reply = broker.ask("ApiVersions", 4, client_software_name="test", client_software_version="1")
     yield {each.api_key: (each.min_version, each.max_version) for each in reply.api_keys if each.api_key in {88, 89}}
     yield [
         (each.name, each.min_version, each.max_version)

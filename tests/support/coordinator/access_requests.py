@@ -1,25 +1,25 @@
 """Requests of one client, each about something that ACLs may grant and something beside it, for comparing two brokers.
 
-`REQUESTS` has a request for every API that an authorizer guards, but for those of share groups and streams groups,
-which `group_access_requests` has. `reduced` leaves of an answer what an authorizer
-decides: which rows there are, their errors, and what the client may do.
+`REQUESTS` and `GROUP_REQUESTS` have a request for every API that an authorizer guards. ``$t`` is a name of the scene:
+ACLs are about topic ``t``, group ``g``, group ``c`` of KIP-848, share groups ``s`` (with a member) and ``e``, streams
+group ``k`` and transactional id ``x``, not about the others. `reduced` leaves of an answer what an authorizer decides:
+which rows there are, their errors, and what the client may do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-import client_messages
-from kafka.protocol import admin, consumer, metadata, producer
+from client_messages import client_request
 from record_batches import batch
 
 
 @dataclass(frozen=True)
 class Scene:
-    """The names that requests are about: ``t``, ``g``, ``c`` and ``x`` are what ACLs are about, the others not."""
+    """The names that requests are about."""
 
     prefix: str
     topic_ids: Mapping[str, UUID]
@@ -28,43 +28,40 @@ class Scene:
     def name(self, short: str) -> str:
         return f"{self.prefix}{short}"
 
+    def named(self, value: Any) -> Any:
+        """A value of a request with the names and ids of this scene in it."""
+        match value:
+            case dict():
+                return {key: self.named(each) for key, each in value.items()}
+            case list():
+                return [self.named(each) for each in value]
+            case str() if value.startswith("$"):
+                return self.name(value[1:])
+            case TopicId():
+                return self.topic_ids.get(value.topic, UUID(int=7))
+        return value
+
+
+@dataclass(frozen=True)
+class TopicId:
+    """The id of a scene's topic, or one that no topic has."""
+
+    topic: str
+
 
 @dataclass(frozen=True)
 class Asked:
     """One request."""
 
+    api: str
     name: str
-    request: Any
-    response: Any
     version: int
-    body: Callable[[Scene], dict[str, Any]]
+    values: dict[str, Any]
     only_errors: bool = False
     """Whether rows without an error do not count: Kafka may leave them out."""
 
     def made(self, scene: Scene) -> Any:
-        return built(self.request, self.version, self.body(scene))
-
-
-REQUESTS: list[Asked] = []
-
-
-def built(schema: Any, version: int, values: Mapping[str, Any]) -> Any:
-    """A request of these values, rows being dicts; what is not given has its default."""
-    fields: dict[str, Any] = {}
-    for field in schema._struct.fields.values():
-        if not field.for_version_q(version):
-            continue
-        if field.name not in values:
-            if field.is_struct_array():
-                fields[field.name] = []
-            continue
-        value = values[field.name]
-        if field.is_struct_array() and value is not None:
-            value = [built(field.data_class, version, each) for each in value]
-        fields[field.name] = value
-    unknown = set(values) - {field.name for field in schema._struct.fields.values()}
-    assert not unknown, f"{schema.__name__} has no {unknown}"
-    return schema(version=version, **fields)
+        return client_request(self.api, self.version, **scene.named(self.values))
 
 
 _KEPT = {
@@ -113,489 +110,19 @@ def _is_ours(row: Any, scene: Scene) -> bool:
     return not named or any(name.startswith(scene.prefix) for name in named)
 
 
-def add(
-    name: str, request: Any, response: Any, *versions: int, to: list[Asked] = REQUESTS, only_errors: bool = False
-) -> Callable[[Any], Any]:
-    """Decorator of what makes a request's body from the scene: it is asked in all of these versions."""
-
-    def adding(body: Callable[[Scene], dict[str, Any]]) -> Any:
-        to.extend(Asked(f"{name}-v{version}", request, response, version, body, only_errors) for version in versions)
-        return body
-
-    return adding
+def asked(name: str, versions: Sequence[int], *, only_errors: bool = False, **values: Any) -> list[Asked]:
+    """A request in each of these versions, of the API that its name begins with."""
+    return [Asked(name.partition(" ")[0], f"{name}-v{version}", version, values, only_errors) for version in versions]
 
 
-def both(scene: Scene, *fields: Any, names: str = "tom") -> list[dict[str, Any]]:
+def topics(key: str, names: str = "tom", **rest: Any) -> list[dict[str, Any]]:
     """A row for each of these topics, by name: one that ACLs are about, another, and one that is missing."""
-    key, rest = fields[0], fields[1] if len(fields) > 1 else {}
-    return [{key: scene.name(each), **rest} for each in names]
+    return [{key: f"${each}", **rest} for each in names]
 
 
-def by_id(scene: Scene, rest: dict[str, Any]) -> list[dict[str, Any]]:
+def by_id(**rest: Any) -> list[dict[str, Any]]:
     """A row for each of the topics that are there and for one that is not, by id."""
-    unknown = UUID(int=7)
-    return [{"topic_id": each, **rest} for each in (*scene.topic_ids.values(), unknown)]
-
-
-P = producer
-A = admin
-C = consumer
-D = client_messages
-
-
-@add("Metadata of all", metadata.MetadataRequest, metadata.MetadataResponse, 1, 10, 13)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"topics": None, "include_cluster_authorized_operations": True, "include_topic_authorized_operations": True}
-
-
-@add("Metadata", metadata.MetadataRequest, metadata.MetadataResponse, 1, 9, 13)
-def _(scene: Scene) -> dict[str, Any]:
-    return {
-        "topics": both(scene, "name", {"topic_id": None}, names="to"), "allow_auto_topic_creation": True,
-        "include_topic_authorized_operations": True,
-    }  # fmt: skip
-
-
-@add("Metadata by id", metadata.MetadataRequest, metadata.MetadataResponse, 12, 13)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"topics": by_id(scene, {"name": None})}
-
-
-@add("Metadata of a missing topic", metadata.MetadataRequest, metadata.MetadataResponse, 13)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"topics": both(scene, "name", {"topic_id": None}, names="m"), "allow_auto_topic_creation": False}
-
-
-@add("Produce", P.ProduceRequest, P.ProduceResponse, 3, 9, 12)
-def _(scene: Scene) -> dict[str, Any]:
-    data = [{"index": 0, "records": batch([b"x"])}]
-    return {
-        "acks": -1, "timeout_ms": 9000, "transactional_id": None,
-        "topic_data": both(scene, "name", {"partition_data": data}),
-    }  # fmt: skip
-
-
-@add("Produce by id", P.ProduceRequest, P.ProduceResponse, 13)
-def _(scene: Scene) -> dict[str, Any]:
-    data = [{"index": 0, "records": batch([b"x"])}]
-    return {
-        "acks": -1, "timeout_ms": 9000, "transactional_id": None,
-        "topic_data": by_id(scene, {"partition_data": data}),
-    }  # fmt: skip
-
-
-@add("Produce without acks", P.ProduceRequest, P.ProduceResponse, 9)
-def _(scene: Scene) -> dict[str, Any]:
-    data = [{"index": 0, "records": batch([b"x"])}]
-    topics = both(scene, "name", {"partition_data": data}, names="o")
-    return {"acks": 0, "timeout_ms": 9000, "transactional_id": None, "topic_data": topics}
-
-
-@add("Produce in a transaction", P.ProduceRequest, P.ProduceResponse, 9)
-def _(scene: Scene) -> dict[str, Any]:
-    data = [{"index": 0, "records": batch([b"x"], producer=(1, 0, 0), transactional=True)}]
-    topics = both(scene, "name", {"partition_data": data}, names="o")
-    return {"acks": -1, "timeout_ms": 9000, "transactional_id": scene.name("x"), "topic_data": topics}
-
-
-_FETCHED = {
-    "partitions": [{"partition": 0, "current_leader_epoch": -1, "fetch_offset": 0, "last_fetched_epoch": -1,
-                    "log_start_offset": -1, "partition_max_bytes": 1000}],
-}  # fmt: skip
-
-
-@add("Fetch", C.FetchRequest, C.FetchResponse, 4, 12)
-def _(scene: Scene) -> dict[str, Any]:
-    return _fetch(both(scene, "topic", _FETCHED))
-
-
-@add("Fetch by id", C.FetchRequest, C.FetchResponse, 13, 17)
-def _(scene: Scene) -> dict[str, Any]:
-    return _fetch(by_id(scene, _FETCHED))
-
-
-def _fetch(topics: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "replica_id": -1, "max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1000, "isolation_level": 0, "session_id": 0,
-        "session_epoch": -1, "topics": topics, "forgotten_topics_data": [], "rack_id": "",
-    }  # fmt: skip
-
-
-@add("ListOffsets", C.ListOffsetsRequest, C.ListOffsetsResponse, 1, 10)
-def _(scene: Scene) -> dict[str, Any]:
-    row = {"partitions": [{"partition_index": 0, "current_leader_epoch": -1, "timestamp": -1}]}
-    return {"replica_id": -1, "isolation_level": 0, "timeout_ms": 9000, "topics": both(scene, "name", row)}
-
-
-@add("OffsetForLeaderEpoch", C.OffsetForLeaderEpochRequest, C.OffsetForLeaderEpochResponse, 2, 4)
-def _(scene: Scene) -> dict[str, Any]:
-    row = {"partitions": [{"partition": 0, "current_leader_epoch": -1, "leader_epoch": 0}]}
-    return {"replica_id": -1, "topics": both(scene, "topic", row)}
-
-
-_COMMITTED = {
-    "partitions": [{"partition_index": 0, "committed_offset": 1, "committed_leader_epoch": -1,
-                    "committed_metadata": None}],
-}  # fmt: skip
-
-
-@add("OffsetCommit", C.OffsetCommitRequest, C.OffsetCommitResponse, 2, 9)
-def _(scene: Scene) -> dict[str, Any]:
-    return {
-        "group_id": scene.name("g"), "generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None,
-        "topics": both(scene, "name", _COMMITTED),
-    }  # fmt: skip
-
-
-@add("OffsetCommit by id", C.OffsetCommitRequest, C.OffsetCommitResponse, 10)
-def _(scene: Scene) -> dict[str, Any]:
-    return {
-        "group_id": scene.name("g"), "generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None,
-        "topics": by_id(scene, _COMMITTED),
-    }  # fmt: skip
-
-
-@add("OffsetFetch", C.OffsetFetchRequest, C.OffsetFetchResponse, 1, 2, 7)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"group_id": scene.name("g"), "topics": both(scene, "name", {"partition_indexes": [0]})}
-
-
-@add("OffsetFetch of all", C.OffsetFetchRequest, C.OffsetFetchResponse, 7)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"group_id": scene.name("g"), "topics": None}
-
-
-@add("OffsetFetch of groups", C.OffsetFetchRequest, C.OffsetFetchResponse, 8, 9)
-def _(scene: Scene) -> dict[str, Any]:
-    topics = both(scene, "name", {"partition_indexes": [0]})
-    return {"groups": [
-        {"group_id": scene.name(each), "member_id": None, "member_epoch": -1, "topics": wanted}
-        for each, wanted in (("g", topics), ("h", topics))
-    ]}  # fmt: skip
-
-
-@add("OffsetFetch of groups and all", C.OffsetFetchRequest, C.OffsetFetchResponse, 8, 10)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"groups": [{"group_id": scene.name(each), "member_id": None, "member_epoch": -1, "topics": None}
-                       for each in "gh"]}  # fmt: skip
-
-
-@add("OffsetFetch by id", C.OffsetFetchRequest, C.OffsetFetchResponse, 10)
-def _(scene: Scene) -> dict[str, Any]:
-    topics = by_id(scene, {"partition_indexes": [0]})
-    return {"groups": [{"group_id": scene.name("g"), "member_id": None, "member_epoch": -1, "topics": topics}]}
-
-
-@add("OffsetDelete", C.OffsetDeleteRequest, C.OffsetDeleteResponse, 0)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"group_id": scene.name("g"), "topics": both(scene, "name", {"partitions": [{"partition_index": 0}]})}
-
-
-for _name, _key, _versions in (
-    ("FindCoordinator", 0, (2, 6)),
-    ("FindCoordinator of a transaction", 1, (2, 6)),
-    ("FindCoordinator of a malformed share key", 2, (6,)),
-):
-    _short = "gxg"[_key]
-    _request, _response = metadata.FindCoordinatorRequest, metadata.FindCoordinatorResponse
-    add(_name, _request, _response, *_versions)(
-        lambda scene, key=_key, short=_short: {
-            "key": scene.name(short),
-            "key_type": key,
-            "coordinator_keys": [scene.name(short), scene.name("z")],
-        }
-    )
-
-
-@add("JoinGroup", C.JoinGroupRequest, C.JoinGroupResponse, 2, 9)
-def _(scene: Scene) -> dict[str, Any]:
-    return {
-        "group_id": scene.name("g"), "session_timeout_ms": 9000, "rebalance_timeout_ms": 9000, "member_id": "nobody",
-        "group_instance_id": None, "protocol_type": "consumer", "protocols": [{"name": "range", "metadata": b""}],
-        "reason": None,
-    }  # fmt: skip
-
-
-@add("SyncGroup", C.SyncGroupRequest, C.SyncGroupResponse, 5)
-def _(scene: Scene) -> dict[str, Any]:
-    return {
-        "group_id": scene.name("g"), "generation_id": 1, "member_id": "m", "group_instance_id": None,
-        "protocol_type": "consumer", "protocol_name": "range",
-    }  # fmt: skip
-
-
-@add("Heartbeat", C.HeartbeatRequest, C.HeartbeatResponse, 0, 4)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"group_id": scene.name("g"), "generation_id": 1, "member_id": "m", "group_instance_id": None}
-
-
-@add("LeaveGroup", C.LeaveGroupRequest, C.LeaveGroupResponse, 2, 5)
-def _(scene: Scene) -> dict[str, Any]:
-    members = [{"member_id": "m", "group_instance_id": None, "reason": None}]
-    return {"group_id": scene.name("g"), "member_id": "m", "members": members}
-
-
-@add("ConsumerGroupHeartbeat", client_messages.ConsumerGroupHeartbeatRequest,
-      client_messages.ConsumerGroupHeartbeatResponse, 0, 1)  # fmt: skip
-def _(scene: Scene) -> dict[str, Any]:
-    return _beat(scene, ["t"])
-
-
-@add("ConsumerGroupHeartbeat of two topics", client_messages.ConsumerGroupHeartbeatRequest,
-      client_messages.ConsumerGroupHeartbeatResponse, 1)  # fmt: skip
-def _(scene: Scene) -> dict[str, Any]:
-    return _beat(scene, ["t", "o"])
-
-
-def _beat(scene: Scene, names: list[str]) -> dict[str, Any]:
-    return {
-        "group_id": scene.name("g"), "member_id": "m", "member_epoch": 5, "instance_id": None, "rack_id": None,
-        "rebalance_timeout_ms": 9000, "subscribed_topic_names": [scene.name(each) for each in names],
-        "subscribed_topic_regex": None, "server_assignor": None, "topic_partitions": None,
-    }  # fmt: skip
-
-
-@add("ConsumerGroupDescribe", client_messages.ConsumerGroupDescribeRequest,
-      client_messages.ConsumerGroupDescribeResponse, 1)  # fmt: skip
-def _(scene: Scene) -> dict[str, Any]:
-    return {"group_ids": [scene.name("c"), scene.name("z")], "include_authorized_operations": True}
-
-
-@add("DescribeGroups", A.DescribeGroupsRequest, A.DescribeGroupsResponse, 3, 6)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"groups": [scene.name("g"), scene.name("h")], "include_authorized_operations": True}
-
-
-@add("ListGroups", A.ListGroupsRequest, A.ListGroupsResponse, 5)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"states_filter": [], "types_filter": []}
-
-
-@add("InitProducerId", P.InitProducerIdRequest, P.InitProducerIdResponse, 4)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"transactional_id": None, "transaction_timeout_ms": 9000, "producer_id": -1, "producer_epoch": -1}
-
-
-@add("InitProducerId of a transaction", P.InitProducerIdRequest, P.InitProducerIdResponse, 4)
-def _(scene: Scene) -> dict[str, Any]:
-    return {
-        "transactional_id": scene.name("x"), "transaction_timeout_ms": 9000, "producer_id": -1, "producer_epoch": -1,
-    }  # fmt: skip
-
-
-@add("AddPartitionsToTxn", P.AddPartitionsToTxnRequest, P.AddPartitionsToTxnResponse, 3)
-def _(scene: Scene) -> dict[str, Any]:
-    return {
-        "v3_and_below_transactional_id": scene.name("x"), "v3_and_below_producer_id": 1,
-        "v3_and_below_producer_epoch": 0, "v3_and_below_topics": both(scene, "name", {"partitions": [0]}),
-    }  # fmt: skip
-
-
-@add("AddPartitionsToTxn of one topic", P.AddPartitionsToTxnRequest, P.AddPartitionsToTxnResponse, 3)
-def _(scene: Scene) -> dict[str, Any]:
-    return {
-        "v3_and_below_transactional_id": scene.name("x"), "v3_and_below_producer_id": 1,
-        "v3_and_below_producer_epoch": 0, "v3_and_below_topics": both(scene, "name", {"partitions": [0]}, names="t"),
-    }  # fmt: skip
-
-
-@add("AddPartitionsToTxn of brokers", P.AddPartitionsToTxnRequest, P.AddPartitionsToTxnResponse, 5)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"transactions": [{
-        "transactional_id": scene.name("x"), "producer_id": 1, "producer_epoch": 0, "verify_only": False,
-        "topics": both(scene, "name", {"partitions": [0]}, names="t"),
-    }]}  # fmt: skip
-
-
-@add("AddOffsetsToTxn", P.AddOffsetsToTxnRequest, P.AddOffsetsToTxnResponse, 3)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"transactional_id": scene.name("x"), "producer_id": 1, "producer_epoch": 0, "group_id": scene.name("g")}
-
-
-@add("EndTxn", P.EndTxnRequest, P.EndTxnResponse, 3)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"transactional_id": scene.name("x"), "producer_id": 1, "producer_epoch": 0, "committed": True}
-
-
-@add("TxnOffsetCommit", P.TxnOffsetCommitRequest, P.TxnOffsetCommitResponse, 3)
-def _(scene: Scene) -> dict[str, Any]:
-    return {
-        "transactional_id": scene.name("x"), "group_id": scene.name("g"), "producer_id": 1, "producer_epoch": 0,
-        "generation_id": -1, "member_id": "", "group_instance_id": None, "topics": both(scene, "name", _COMMITTED),
-    }  # fmt: skip
-
-
-@add("WriteTxnMarkers", P.WriteTxnMarkersRequest, P.WriteTxnMarkersResponse, 1)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"markers": []}
-
-
-@add("DescribeProducers", A.DescribeProducersRequest, A.DescribeProducersResponse, 0)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"topics": both(scene, "name", {"partition_indexes": [0]})}
-
-
-@add("DescribeTransactions", A.DescribeTransactionsRequest, A.DescribeTransactionsResponse, 0)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"transactional_ids": [scene.name("x"), scene.name("y")]}
-
-
-@add("ListTransactions", A.ListTransactionsRequest, A.ListTransactionsResponse, 0)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"state_filters": [], "producer_id_filters": []}
-
-
-@add("DescribeTopicPartitions", A.DescribeTopicPartitionsRequest, A.DescribeTopicPartitionsResponse, 0)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"topics": both(scene, "name"), "response_partition_limit": 100, "cursor": None}
-
-
-@add("DescribeTopicPartitions of all", A.DescribeTopicPartitionsRequest, A.DescribeTopicPartitionsResponse, 0)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"topics": [], "response_partition_limit": 2000, "cursor": None}
-
-
-@add("CreateTopics", A.CreateTopicsRequest, A.CreateTopicsResponse, 2, 5, 7)
-def _(scene: Scene) -> dict[str, Any]:
-    row = {"num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}
-    return {"topics": both(scene, "name", row, names="tnq"), "timeout_ms": 9000, "validate_only": True}
-
-
-@add("CreatePartitions", A.CreatePartitionsRequest, A.CreatePartitionsResponse, 3)
-def _(scene: Scene) -> dict[str, Any]:
-    row = {"count": 2, "assignments": None}
-    return {"topics": both(scene, "name", row), "timeout_ms": 9000, "validate_only": True}
-
-
-@add("DescribeConfigs", A.DescribeConfigsRequest, A.DescribeConfigsResponse, 4)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"resources": [
-        {"resource_type": kind, "resource_name": name, "configuration_keys": None}
-        for kind, name in ((2, scene.name("t")), (2, scene.name("o")), (4, "1"), (32, scene.name("g")), (16, "m"))
-    ]}  # fmt: skip
-
-
-_CHANGED = [{"name": "retention.ms", "value": "5000", "config_operation": 0}]
-
-
-@add("IncrementalAlterConfigs", A.IncrementalAlterConfigsRequest, A.IncrementalAlterConfigsResponse, 1)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"validate_only": True, "resources": [
-        {"resource_type": kind, "resource_name": name, "configs": [{"name": config, "value": value,
-                                                                     "config_operation": 0}]}
-        for kind, name, config, value in (
-            (2, scene.name("t"), "retention.ms", "5000"), (2, scene.name("o"), "retention.ms", "5000"),
-            (32, scene.name("g"), "consumer.session.timeout.ms", "50000"), (4, "", "message.max.bytes", "9000000"),
-            (16, "m", "interval.ms", "5000"),
-        )
-    ]}  # fmt: skip
-
-
-@add("AlterConfigs", A.AlterConfigsRequest, A.AlterConfigsResponse, 2)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"validate_only": True, "resources": [
-        {"resource_type": 2, "resource_name": scene.name(each), "configs": [{"name": "retention.ms", "value": "5000"}]}
-        for each in "to"
-    ]}  # fmt: skip
-
-
-@add("ListConfigResources", A.ListConfigResourcesRequest, A.ListConfigResourcesResponse, 1)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"resource_types": []}
-
-
-@add("DescribeCluster", A.DescribeClusterRequest, A.DescribeClusterResponse, 1)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"include_cluster_authorized_operations": True, "endpoint_type": 1}
-
-
-@add("DescribeLogDirs", A.DescribeLogDirsRequest, A.DescribeLogDirsResponse, 1, 4)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"topics": both(scene, "topic", {"partitions": [0]}, names="to")}
-
-
-@add("UnregisterBroker", D.UnregisterBrokerRequest, D.UnregisterBrokerResponse, 0)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"broker_id": 9}
-
-
-@add("CreateDelegationToken", D.CreateDelegationTokenRequest, D.CreateDelegationTokenResponse, 1, 3)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"owner_principal_type": None, "owner_principal_name": None, "renewers": [], "max_lifetime_ms": -1}
-
-
-@add("RenewDelegationToken", D.RenewDelegationTokenRequest, D.RenewDelegationTokenResponse, 1, 2)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"hmac": b"x", "renew_period_ms": -1}
-
-
-@add("ExpireDelegationToken", D.ExpireDelegationTokenRequest, D.ExpireDelegationTokenResponse, 1, 2)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"hmac": b"x", "expiry_time_period_ms": -1}
-
-
-@add("DescribeDelegationToken", D.DescribeDelegationTokenRequest, D.DescribeDelegationTokenResponse, 1, 3)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"owners": None}
-
-
-@add("DescribeQuorum", A.DescribeQuorumRequest, A.DescribeQuorumResponse, 1)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"topics": []}
-
-
-@add("DescribeClientQuotas", A.DescribeClientQuotasRequest, A.DescribeClientQuotasResponse, 1)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"components": [], "strict": False}
-
-
-@add("AlterClientQuotas", A.AlterClientQuotasRequest, A.AlterClientQuotasResponse, 1)
-def _(scene: Scene) -> dict[str, Any]:
-    entity = [{"entity_type": "user", "entity_name": scene.name("u")}]
-    ops = [{"key": "producer_byte_rate", "value": 5000.0, "remove": False}]
-    return {"entries": [{"entity": entity, "ops": ops}], "validate_only": True}
-
-
-@add("DescribeUserScramCredentials", A.DescribeUserScramCredentialsRequest, A.DescribeUserScramCredentialsResponse, 0)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"users": [{"name": scene.name("u")}]}
-
-
-@add("AlterUserScramCredentials", A.AlterUserScramCredentialsRequest, A.AlterUserScramCredentialsResponse, 0)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"deletions": [{"name": scene.name("u"), "mechanism": 1}], "upsertions": []}
-
-
-@add("ElectLeaders", A.ElectLeadersRequest, A.ElectLeadersResponse, 1, 2)
-def _(scene: Scene) -> dict[str, Any]:
-    topics = both(scene, "topic", {"partitions": [0]}, names="t")
-    return {"election_type": 0, "topic_partitions": topics, "timeout_ms": 9000}
-
-
-@add("AlterPartitionReassignments", A.AlterPartitionReassignmentsRequest, A.AlterPartitionReassignmentsResponse, 0)
-def _(scene: Scene) -> dict[str, Any]:
-    row = {"partitions": [{"partition_index": 0, "replicas": None}]}
-    return {"timeout_ms": 9000, "topics": both(scene, "name", row, names="t")}
-
-
-@add("ListPartitionReassignments", A.ListPartitionReassignmentsRequest, A.ListPartitionReassignmentsResponse, 0)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"timeout_ms": 9000, "topics": None}
-
-
-@add("DescribeAcls", A.DescribeAclsRequest, A.DescribeAclsResponse, 3)
-def _(scene: Scene) -> dict[str, Any]:
-    return acl_filter(scene.name("t"))
-
-
-@add("CreateAcls", A.CreateAclsRequest, A.CreateAclsResponse, 3)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"creations": []}
-
-
-@add("DeleteAcls", A.DeleteAclsRequest, A.DeleteAclsResponse, 3)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"filters": [acl_filter(scene.name("nothing"))]}
+    return [{"topic_id": TopicId(each), **rest} for each in ("t", "o", "unknown")]
 
 
 def acl_filter(name: str | None = None, principal: str | None = None) -> dict[str, Any]:
@@ -605,25 +132,299 @@ def acl_filter(name: str | None = None, principal: str | None = None) -> dict[st
     }  # fmt: skip
 
 
-# What changes something comes last.
+def streams_beat(group_id: str, member_id: str, epoch: int, *names: str) -> dict[str, Any]:
+    """The values of a streams group's heartbeat whose topology reads these topics."""
+    topology = {"epoch": 0, "subtopologies": [{"subtopology_id": "0", "source_topics": list(names)}]}
+    return {
+        "group_id": group_id, "member_id": member_id, "member_epoch": epoch, "endpoint_information_epoch": -1,
+        "rebalance_timeout_ms": 300_000, "topology": topology, "active_tasks": [], "standby_tasks": [],
+        "warmup_tasks": [], "process_id": "p",
+    }  # fmt: skip
 
 
-@add("DeleteRecords", A.DeleteRecordsRequest, A.DeleteRecordsResponse, 2)
-def _(scene: Scene) -> dict[str, Any]:
-    row = {"partitions": [{"partition_index": 0, "offset": 0}]}
-    return {"topics": both(scene, "name", row), "timeout_ms": 9000}
+RECORDS = [{"index": 0, "records": batch([b"x"])}]
+TRANSACTIONAL = [{"index": 0, "records": batch([b"x"], producer=(1, 0, 0), transactional=True)}]
+FETCHED = [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}]
+COMMITTED = [{"partition_index": 0, "committed_offset": 1, "committed_metadata": None}]
+PRODUCER = {"transactional_id": "$x", "producer_id": 1, "producer_epoch": 0}
+BEFORE_V4 = {f"v3_and_below_{name}": value for name, value in PRODUCER.items()}
+CHANGED = [
+    (2, "$t", "retention.ms", "5000"), (2, "$o", "retention.ms", "5000"),
+    (32, "$g", "consumer.session.timeout.ms", "50000"), (4, "", "message.max.bytes", "9000000"),
+    (16, "m", "interval.ms", "5000"),
+]  # fmt: skip
 
+REQUESTS = [
+    *asked(
+        "Metadata of all",
+        [1, 10, 13],
+        topics=None,
+        include_cluster_authorized_operations=True,
+        include_topic_authorized_operations=True,
+    ),
+    *asked(
+        "Metadata",
+        [1, 9, 13],
+        topics=topics("name", "to"),
+        allow_auto_topic_creation=True,
+        include_topic_authorized_operations=True,
+    ),
+    *asked("Metadata by id", [12, 13], topics=by_id(name=None)),
+    *asked("Metadata of a missing topic", [13], topics=topics("name", "m"), allow_auto_topic_creation=False),
+    *asked("Produce", [3, 9, 12], acks=-1, timeout_ms=9000, topic_data=topics("name", partition_data=RECORDS)),
+    *asked("Produce by id", [13], acks=-1, timeout_ms=9000, topic_data=by_id(partition_data=RECORDS)),
+    *asked(
+        "Produce without acks", [9], acks=0, timeout_ms=9000, topic_data=topics("name", "o", partition_data=RECORDS)
+    ),
+    *asked(
+        "Produce in a transaction",
+        [9],
+        acks=-1,
+        timeout_ms=9000,
+        transactional_id="$x",
+        topic_data=topics("name", "o", partition_data=TRANSACTIONAL),
+    ),
+    *asked("Fetch", [4, 12], max_wait_ms=0, max_bytes=1000, topics=topics("topic", partitions=FETCHED)),
+    *asked("Fetch by id", [13, 17], max_wait_ms=0, max_bytes=1000, topics=by_id(partitions=FETCHED)),
+    *asked(
+        "ListOffsets",
+        [1, 10],
+        isolation_level=0,
+        timeout_ms=9000,
+        topics=topics("name", partitions=[{"partition_index": 0, "timestamp": -1}]),
+    ),
+    *asked(
+        "OffsetForLeaderEpoch",
+        [2, 4],
+        replica_id=-1,
+        topics=topics("topic", partitions=[{"partition": 0, "leader_epoch": 0}]),
+    ),
+    *asked("OffsetCommit", [2, 9], group_id="$g", member_id="", topics=topics("name", partitions=COMMITTED)),
+    *asked("OffsetCommit by id", [10], group_id="$g", member_id="", topics=by_id(partitions=COMMITTED)),
+    *asked("OffsetFetch", [1, 2, 7], group_id="$g", topics=topics("name", partition_indexes=[0])),
+    *asked("OffsetFetch of all", [7], group_id="$g", topics=None),
+    *asked(
+        "OffsetFetch of groups",
+        [8, 9],
+        groups=[{"group_id": each, "topics": topics("name", partition_indexes=[0])} for each in ("$g", "$h")],
+    ),
+    *asked(
+        "OffsetFetch of groups and all",
+        [8, 10],
+        groups=[{"group_id": "$g", "topics": None}, {"group_id": "$h", "topics": None}],
+    ),
+    *asked("OffsetFetch by id", [10], groups=[{"group_id": "$g", "topics": by_id(partition_indexes=[0])}]),
+    *asked("OffsetDelete", [0], group_id="$g", topics=topics("name", partitions=[{"partition_index": 0}])),
+    *asked("FindCoordinator", [2, 6], key="$g", key_type=0, coordinator_keys=["$g", "$z"]),
+    *asked("FindCoordinator of a transaction", [2, 6], key="$x", key_type=1, coordinator_keys=["$x", "$z"]),
+    *asked("FindCoordinator of a malformed share key", [6], key="$g", key_type=2, coordinator_keys=["$g", "$z"]),
+    *asked(
+        "JoinGroup",
+        [2, 9],
+        group_id="$g",
+        session_timeout_ms=9000,
+        rebalance_timeout_ms=9000,
+        member_id="nobody",
+        protocol_type="consumer",
+        protocols=[{"name": "range", "metadata": b""}],
+    ),
+    *asked(
+        "SyncGroup", [5], group_id="$g", generation_id=1, member_id="m", protocol_type="consumer", protocol_name="range"
+    ),
+    *asked("Heartbeat", [0, 4], group_id="$g", generation_id=1, member_id="m"),
+    *asked("LeaveGroup", [2, 5], group_id="$g", member_id="m", members=[{"member_id": "m"}]),
+    *asked(
+        "ConsumerGroupHeartbeat",
+        [0, 1],
+        group_id="$g",
+        member_id="m",
+        member_epoch=5,
+        rebalance_timeout_ms=9000,
+        subscribed_topic_names=["$t"],
+    ),
+    *asked(
+        "ConsumerGroupHeartbeat of two topics",
+        [1],
+        group_id="$g",
+        member_id="m",
+        member_epoch=5,
+        rebalance_timeout_ms=9000,
+        subscribed_topic_names=["$t", "$o"],
+    ),
+    *asked("ConsumerGroupDescribe", [1], group_ids=["$c", "$z"], include_authorized_operations=True),
+    *asked("DescribeGroups", [3, 6], groups=["$g", "$h"], include_authorized_operations=True),
+    *asked("ListGroups", [5]),
+    *asked("InitProducerId", [4], transactional_id=None, transaction_timeout_ms=9000),
+    *asked("InitProducerId of a transaction", [4], transactional_id="$x", transaction_timeout_ms=9000),
+    *asked("AddPartitionsToTxn", [3], **BEFORE_V4, v3_and_below_topics=topics("name", partitions=[0])),
+    *asked(
+        "AddPartitionsToTxn of one topic", [3], **BEFORE_V4, v3_and_below_topics=topics("name", "t", partitions=[0])
+    ),
+    *asked(
+        "AddPartitionsToTxn of brokers",
+        [5],
+        transactions=[{**PRODUCER, "verify_only": False, "topics": topics("name", "t", partitions=[0])}],
+    ),
+    *asked("AddOffsetsToTxn", [3], **PRODUCER, group_id="$g"),
+    *asked("EndTxn", [3], **PRODUCER, committed=True),
+    *asked(
+        "TxnOffsetCommit", [3], **PRODUCER, group_id="$g", member_id="", topics=topics("name", partitions=COMMITTED)
+    ),
+    *asked("WriteTxnMarkers", [1]),
+    *asked("DescribeProducers", [0], topics=topics("name", partition_indexes=[0])),
+    *asked("DescribeTransactions", [0], transactional_ids=["$x", "$y"]),
+    *asked("ListTransactions", [0]),
+    *asked("DescribeTopicPartitions", [0], topics=topics("name"), response_partition_limit=100),
+    *asked("DescribeTopicPartitions of all", [0], response_partition_limit=2000),
+    *asked(
+        "CreateTopics",
+        [2, 5, 7],
+        topics=topics("name", "tnq", num_partitions=1, replication_factor=1),
+        timeout_ms=9000,
+        validate_only=True,
+    ),
+    *asked("CreatePartitions", [3], topics=topics("name", count=2), timeout_ms=9000, validate_only=True),
+    *asked(
+        "DescribeConfigs",
+        [4],
+        resources=[
+            {"resource_type": kind, "resource_name": name, "configuration_keys": None}
+            for kind, name in ((2, "$t"), (2, "$o"), (4, "1"), (32, "$g"), (16, "m"))
+        ],
+    ),
+    *asked(
+        "IncrementalAlterConfigs",
+        [1],
+        validate_only=True,
+        resources=[
+            {
+                "resource_type": kind,
+                "resource_name": name,
+                "configs": [{"name": config, "value": value, "config_operation": 0}],
+            }
+            for kind, name, config, value in CHANGED
+        ],
+    ),
+    *asked(
+        "AlterConfigs",
+        [2],
+        validate_only=True,
+        resources=[
+            {"resource_type": 2, "resource_name": each, "configs": [{"name": "retention.ms", "value": "5000"}]}
+            for each in ("$t", "$o")
+        ],
+    ),
+    *asked("ListConfigResources", [1]),
+    *asked("DescribeCluster", [1], include_cluster_authorized_operations=True, endpoint_type=1),
+    *asked("DescribeLogDirs", [1, 4], topics=topics("topic", "to", partitions=[0])),
+    *asked("UnregisterBroker", [0], broker_id=9),
+    *asked("CreateDelegationToken", [1, 3], owner_principal_type=None, owner_principal_name=None, max_lifetime_ms=-1),
+    *asked("RenewDelegationToken", [1, 2], hmac=b"x", renew_period_ms=-1),
+    *asked("ExpireDelegationToken", [1, 2], hmac=b"x", expiry_time_period_ms=-1),
+    *asked("DescribeDelegationToken", [1, 3], owners=None),
+    *asked("DescribeQuorum", [1]),
+    *asked("DescribeClientQuotas", [1], strict=False),
+    *asked(
+        "AlterClientQuotas",
+        [1],
+        entries=[
+            {
+                "entity": [{"entity_type": "user", "entity_name": "$u"}],
+                "ops": [{"key": "producer_byte_rate", "value": 5000.0, "remove": False}],
+            }
+        ],
+        validate_only=True,
+    ),
+    *asked("DescribeUserScramCredentials", [0], users=topics("name", "u")),
+    *asked("AlterUserScramCredentials", [0], deletions=topics("name", "u", mechanism=1)),
+    *asked(
+        "ElectLeaders", [1, 2], election_type=0, topic_partitions=topics("topic", "t", partitions=[0]), timeout_ms=9000
+    ),
+    *asked(
+        "AlterPartitionReassignments",
+        [0],
+        timeout_ms=9000,
+        topics=topics("name", "t", partitions=[{"partition_index": 0}]),
+    ),
+    *asked("ListPartitionReassignments", [0], timeout_ms=9000),
+    *asked("DescribeAcls", [3], **acl_filter("$t")),
+    *asked("CreateAcls", [3]),
+    *asked("DeleteAcls", [3], filters=[acl_filter("$nothing")]),
+    # What changes something comes last.
+    *asked(
+        "DeleteRecords", [2], topics=topics("name", partitions=[{"partition_index": 0, "offset": 0}]), timeout_ms=9000
+    ),
+    *asked("DeleteGroups", [2], groups_names=["$g", "$h", "$z"]),
+    *asked("DeleteTopics", [5], topic_names=["$o", "$m"], timeout_ms=9000),
+    *asked("DeleteTopics by id", [6], topics=by_id(), timeout_ms=9000),
+]
 
-@add("DeleteGroups", A.DeleteGroupsRequest, A.DeleteGroupsResponse, 2)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"groups_names": [scene.name("g"), scene.name("h"), scene.name("z")]}
-
-
-@add("DeleteTopics", A.DeleteTopicsRequest, A.DeleteTopicsResponse, 5)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"topic_names": [scene.name("o"), scene.name("m")], "timeout_ms": 9000}
-
-
-@add("DeleteTopics by id", A.DeleteTopicsRequest, A.DeleteTopicsResponse, 6)
-def _(scene: Scene) -> dict[str, Any]:
-    return {"topics": by_id(scene, {"name": None}), "timeout_ms": 9000}
+GROUP_REQUESTS = [
+    *asked(
+        "ShareGroupHeartbeat of t", [1], group_id="$s", member_id="x", member_epoch=5, subscribed_topic_names=["$t"]
+    ),
+    *asked(
+        "ShareGroupHeartbeat of to",
+        [1],
+        group_id="$s",
+        member_id="x",
+        member_epoch=5,
+        subscribed_topic_names=["$t", "$o"],
+    ),
+    *asked("ShareGroupDescribe", [1], group_ids=["$s", "$z"], include_authorized_operations=True),
+    # No topics: where Kafka has nothing to give yet, it may answer with a row or without one.
+    *asked(
+        "ShareFetch",
+        [1],
+        group_id="$s",
+        member_id="AAAAAAAAAAAAAAAAAAAAAQ",
+        share_session_epoch=0,
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=1000,
+        max_records=1,
+        batch_size=1,
+    ),
+    *asked(
+        "ShareFetch of topics",
+        [1, 2],
+        only_errors=True,
+        group_id="$s",
+        member_id="AAAAAAAAAAAAAAAAAAAAAg",
+        share_session_epoch=0,
+        max_wait_ms=0,
+        min_bytes=1,
+        max_bytes=1000,
+        max_records=1,
+        batch_size=1,
+        topics=by_id(partitions=[{"partition_index": 0}])[:2],
+    ),
+    *asked("ShareAcknowledge", [1], group_id="$s", member_id="x", share_session_epoch=1),
+    *asked(
+        "DescribeShareGroupOffsets",
+        [0, 1],
+        groups=[{"group_id": each, "topics": topics("topic_name", partitions=[0])} for each in ("$s", "$e")],
+    ),
+    *asked(
+        "DescribeShareGroupOffsets of all",
+        [1],
+        groups=[{"group_id": "$s", "topics": None}, {"group_id": "$e", "topics": None}],
+    ),
+    *(
+        request
+        for names in ("t", "to", "m")
+        for request in asked(
+            f"StreamsGroupHeartbeat of {names}", [0], **streams_beat("$k", "x", 5, *(f"${each}" for each in names))
+        )
+    ),
+    *asked("StreamsGroupDescribe", [0], group_ids=["$k", "$z"], include_authorized_operations=True),
+    # What changes something comes last.
+    *asked(
+        "AlterShareGroupOffsets",
+        [0],
+        group_id="$e",
+        topics=topics("topic_name", partitions=[{"partition_index": 0, "start_offset": 0}]),
+    ),
+    *asked("DeleteShareGroupOffsets", [0], group_id="$e", topics=topics("topic_name")),
+]
+"""Of share groups (KIP-932) and streams groups (KIP-1071)."""

@@ -6,10 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import client_messages
-from access_requests import Asked, Scene, acl_filter, built, errors_of, reduced
-from group_access_requests import streams_beat
-from kafka.protocol import admin, consumer, metadata, producer
+from access_requests import COMMITTED, Asked, Scene, acl_filter, errors_of, reduced, streams_beat
 from secured_kafka import PASSWORDS
 from topics import WAIT_S
 from visitors import Door, Visitor
@@ -52,24 +49,20 @@ class Side:
         self.door = Door(address)
         self.prefix = prefix
 
-    def ask(self, user: str, request: Any, response: Any) -> Any:
+    def ask(self, user: str, api: str, /, version: int, **values: Any) -> Any:
         with self.door.visitor() as visitor:
             log_in(visitor, user)
-            return visitor.ask(request, response)
+            return visitor.ask(api, version, **values)
 
     def prepared(self, grant: str) -> Scene:
         names = [f"{self.prefix}{each}" for each in "to"]
-        row = {"num_partitions": 1, "replication_factor": 1}
-        fields = {"topics": [{"name": each, **row} for each in names], "timeout_ms": 9000}
-        made = self.ask("owner", built(admin.CreateTopicsRequest, 7, fields), admin.CreateTopicsResponse)
+        rows = [{"name": each, "num_partitions": 1, "replication_factor": 1} for each in names]
+        made = self.ask("owner", "CreateTopics", 7, topics=rows, timeout_ms=9000)
         assert {each.error_code for each in made.topics} == {0}
         ids = {each.name[-1]: each.topic_id for each in made.topics}
         deadline = time.monotonic() + WAIT_S
-        asked = {"topics": [{"name": each, "topic_id": None} for each in names], "allow_auto_topic_creation": False}
-        while any(
-            each.error_code
-            for each in self.ask("owner", built(metadata.MetadataRequest, 12, asked), metadata.MetadataResponse).topics
-        ):
+        asked = {"topics": [{"name": each} for each in names], "allow_auto_topic_creation": False}
+        while any(each.error_code for each in self.ask("owner", "Metadata", 12, **asked).topics):
             assert time.monotonic() < deadline
         for group in "gh":
             self._commit(f"{self.prefix}{group}", names, deadline)
@@ -79,19 +72,17 @@ class Side:
             self._share(f"{self.prefix}{group}", names, deadline)
         self._share_beat(f"{self.prefix}e", -1)
         body = streams_beat(f"{self.prefix}k", "m", 0, *names)
-        request = built(client_messages.StreamsGroupHeartbeatRequest, 0, body)
-        while not self.ask("owner", request, client_messages.StreamsGroupHeartbeatResponse).active_tasks:
+        while not self.ask("owner", "StreamsGroupHeartbeat", 0, **body).active_tasks:
             assert time.monotonic() < deadline
         wanted = bindings(grant, self.prefix)
-        made = self.ask("owner", built(admin.CreateAclsRequest, 3, {"creations": wanted}), admin.CreateAclsResponse)
+        made = self.ask("owner", "CreateAcls", 3, creations=wanted)
         assert [each.error_code for each in made.results] == [0] * len(wanted)
         while self._count() < len(wanted):
             assert time.monotonic() < deadline
         return Scene(self.prefix, ids)
 
     def _count(self) -> int:
-        request = built(admin.DescribeAclsRequest, 3, acl_filter())
-        found = self.ask("owner", request, admin.DescribeAclsResponse).resources
+        found = self.ask("owner", "DescribeAcls", 3, **acl_filter()).resources
         mine = [
             acl for each in found for acl in each.acls
             if each.resource_name.startswith(self.prefix)
@@ -108,47 +99,40 @@ class Side:
             }
             for each in bindings(grant, self.prefix)
         ]  # fmt: skip
-        self.ask("owner", built(admin.DeleteAclsRequest, 3, {"filters": filters}), admin.DeleteAclsResponse)
+        self.ask("owner", "DeleteAcls", 3, filters=filters)
         deadline = time.monotonic() + WAIT_S
         while self._count():
             assert time.monotonic() < deadline
 
     def _commit(self, group: str, names: Sequence[str], deadline: float) -> None:
-        row = {"partition_index": 0, "committed_offset": 1, "committed_leader_epoch": -1, "committed_metadata": None}
         fields = {
-            "group_id": group, "generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None,
-            "topics": [{"name": each, "partitions": [row]} for each in names],
+            "group_id": group, "member_id": "", "topics": [{"name": each, "partitions": COMMITTED} for each in names],
         }  # fmt: skip
-        request = built(consumer.OffsetCommitRequest, 9, fields)
-        while self.ask("owner", request, consumer.OffsetCommitResponse).topics[0].partitions[0].error_code:
+        while self.ask("owner", "OffsetCommit", 9, **fields).topics[0].partitions[0].error_code:
             assert time.monotonic() < deadline  # the coordinator is still loading
 
     def _begin(self, transactional_id: str, deadline: float) -> None:
         fields = {"transactional_id": transactional_id, "transaction_timeout_ms": 9000}
-        find = built(metadata.FindCoordinatorRequest, 4, {"key_type": 1, "coordinator_keys": [transactional_id]})
-        while self.ask("owner", find, metadata.FindCoordinatorResponse).coordinators[0].error_code:
+        find = {"key_type": 1, "coordinator_keys": [transactional_id]}
+        while self.ask("owner", "FindCoordinator", 4, **find).coordinators[0].error_code:
             assert time.monotonic() < deadline
-        request = built(producer.InitProducerIdRequest, 4, {**fields, "producer_id": -1, "producer_epoch": -1})
-        while self.ask("owner", request, producer.InitProducerIdResponse).error_code:
+        while self.ask("owner", "InitProducerId", 4, **fields).error_code:
             assert time.monotonic() < deadline
 
     def _join(self, group: str, names: Sequence[str], deadline: float) -> None:
         fields = {
-            "group_id": group, "member_id": "m", "member_epoch": 0, "instance_id": None, "rack_id": None,
-            "rebalance_timeout_ms": 300_000, "subscribed_topic_names": list(names), "subscribed_topic_regex": None,
-            "server_assignor": None, "topic_partitions": [],
+            "group_id": group, "member_id": "m", "member_epoch": 0, "rebalance_timeout_ms": 300_000,
+            "subscribed_topic_names": list(names), "topic_partitions": [],
         }  # fmt: skip
-        request = built(client_messages.ConsumerGroupHeartbeatRequest, 1, fields)
         while True:
-            answer = self.ask("owner", request, client_messages.ConsumerGroupHeartbeatResponse)
+            answer = self.ask("owner", "ConsumerGroupHeartbeat", 1, **fields)
             if not answer.error_code and answer.assignment is not None and answer.assignment.topic_partitions:
                 return
             assert time.monotonic() < deadline
 
     def _share_beat(self, group: str, epoch: int, names: Sequence[str] | None = None) -> Any:
         fields = {"group_id": group, "member_id": "m", "member_epoch": epoch, "subscribed_topic_names": names}
-        request = built(client_messages.ShareGroupHeartbeatRequest, 1, {**fields, "rack_id": None})
-        return self.ask("owner", request, client_messages.ShareGroupHeartbeatResponse)
+        return self.ask("owner", "ShareGroupHeartbeat", 1, **fields)
 
     def _share(self, group: str, names: Sequence[str], deadline: float) -> None:
         answer = self._share_beat(group, 0, names)
@@ -169,7 +153,7 @@ class Side:
                 except (AssertionError, ConnectionResetError, BrokenPipeError):
                     return "hung up"
             try:
-                answer = visitor.ask(request, asked.response)
+                answer = visitor.exchange(request)
             except (AssertionError, ConnectionResetError):
                 return "hung up"
             values = reduced(answer, asked.version, scene)

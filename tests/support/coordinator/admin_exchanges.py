@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import client_messages as messages
+import client_messages
+from client_messages import client_request
 from wires import only
 
 from loadwise.protocol.error_codes import ErrorCode
 
 
 def delete_records(wire: Any, version: int) -> None:
-    row = messages.DeleteRecordsRequest.DeleteRecordsTopic
-
     def delete(partition: int, offset: int) -> tuple[int, int]:
-        each = row.DeleteRecordsPartition(partition_index=partition, offset=offset)
-        request = messages.DeleteRecordsRequest(
-            version=version, topics=[row(name="t", partitions=[each])], timeout_ms=1000
-        )
-        found = only(only(wire.ask(request, version).topics).partitions)
+        each = {"partition_index": partition, "offset": offset}
+        answer = wire.ask("DeleteRecords", version, topics=[{"name": "t", "partitions": [each]}], timeout_ms=1000)
+        found = only(only(answer.topics).partitions)
         return found.error_code, found.low_watermark
 
     log = wire.cluster.topics.log("t", 0)
@@ -33,49 +30,46 @@ def delete_records(wire: Any, version: int) -> None:
 
 def describe_log_dirs(wire: Any, version: int) -> None:
     size = wire.cluster.topics.log("t", 0).size_bytes
-    directory = only(wire.ask(messages.DescribeLogDirsRequest(version=version, topics=None), version).results)
+    directory = only(wire.ask("DescribeLogDirs", version, topics=None).results)
     sizes = [(each.partition_index, each.partition_size) for each in only(directory.topics).partitions]
     assert sizes == [(0, size), (1, 0)]
-    row = messages.DescribeLogDirsRequest.DescribableLogDirTopic
-    asked = [row(topic="t", partitions=[1, 9]), row(topic="none", partitions=[0])]
-    directory = only(wire.ask(messages.DescribeLogDirsRequest(version=version, topics=asked), version).results)
+    asked = [{"topic": "t", "partitions": [1, 9]}, {"topic": "none", "partitions": [0]}]
+    directory = only(wire.ask("DescribeLogDirs", version, topics=asked).results)
     assert only(only(directory.topics).partitions).partition_index == 1
 
 
 def describe_topic_partitions(wire: Any, version: int) -> None:
-    row = messages.DescribeTopicPartitionsRequest
-
     def describe(limit: int, cursor: Any = None) -> Any:
-        topics = [row.TopicRequest(name="t"), row.TopicRequest(name="none")]
-        return wire.ask(row(version=version, topics=topics, response_partition_limit=limit, cursor=cursor), version)
+        topics = [{"name": "t"}, {"name": "none"}]
+        return wire.ask(
+            "DescribeTopicPartitions", version, topics=topics, response_partition_limit=limit, cursor=cursor
+        )
 
     missing, found = describe(10).topics
     assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert [(each.partition_index, each.leader_id) for each in found.partitions] == [(0, 1), (1, 1)]
     first = describe(1)
     assert (first.next_cursor.topic_name, first.next_cursor.partition_index) == ("t", 1)
-    rest = describe(1, row.Cursor(topic_name="t", partition_index=1))
+    rest = describe(1, {"topic_name": "t", "partition_index": 1})
     assert only(only(rest.topics).partitions).partition_index == 1
     assert rest.next_cursor is None
 
 
 def elect_leaders(wire: Any, version: int) -> None:
-    row = messages.ElectLeadersRequest.TopicPartitions(topic="t", partitions=[0, 9])
-    request = messages.ElectLeadersRequest(version=version, election_type=0, topic_partitions=[row], timeout_ms=1000)
-    result = only(wire.ask(request, version).replica_election_results)
+    row = {"topic": "t", "partitions": [0, 9]}
+    answer = wire.ask("ElectLeaders", version, election_type=0, topic_partitions=[row], timeout_ms=1000)
+    result = only(answer.replica_election_results)
     errors = [each.error_code for each in result.partition_result]
     assert errors == [ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 def alter_partition_reassignments(wire: Any, version: int) -> None:
-    row = messages.AlterPartitionReassignmentsRequest.ReassignableTopic
-
     def reassign(replicas: list[int] | None) -> int:
-        each = row.ReassignablePartition(partition_index=0, replicas=replicas)
-        request = messages.AlterPartitionReassignmentsRequest(
-            version=version, timeout_ms=1000, topics=[row(name="t", partitions=[each])]
+        each = {"partition_index": 0, "replicas": replicas}
+        answer = wire.ask(
+            "AlterPartitionReassignments", version, timeout_ms=1000, topics=[{"name": "t", "partitions": [each]}]
         )
-        return int(only(only(wire.ask(request, version).responses).partitions).error_code)
+        return int(only(only(answer.responses).partitions).error_code)
 
     assert reassign([1]) == 0
     assert reassign([2]) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
@@ -83,36 +77,29 @@ def alter_partition_reassignments(wire: Any, version: int) -> None:
 
 
 def list_partition_reassignments(wire: Any, version: int) -> None:
-    request = messages.ListPartitionReassignmentsRequest(version=version, timeout_ms=1000, topics=None)
-    answer = wire.ask(request, version)
+    answer = wire.ask("ListPartitionReassignments", version, timeout_ms=1000)
     assert (answer.error_code, answer.topics) == (0, [])
 
 
 def describe_quorum(wire: Any, version: int) -> None:
-    row = messages.DescribeQuorumRequest.TopicData
-    asked = [
-        row(topic_name=name, partitions=[row.PartitionData(partition_index=0)]) for name in ("__cluster_metadata", "t")
-    ]
-    found, missing = wire.ask(messages.DescribeQuorumRequest(version=version, topics=asked), version).topics
+    asked = [{"topic_name": name, "partitions": [{"partition_index": 0}]} for name in ("__cluster_metadata", "t")]
+    found, missing = wire.ask("DescribeQuorum", version, topics=asked).topics
     assert (only(found.partitions).leader_id, only(only(found.partitions).current_voters).replica_id) == (1, 1)
     assert only(missing.partitions).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def client_quotas(wire: Any, alter_version: int, describe_version: int) -> None:
-    row = messages.AlterClientQuotasRequest.EntryData
-
     def alter(kind: str, name: str | None, key: str, value: float | None) -> int:
-        entry = row(
-            entity=[row.EntityData(entity_type=kind, entity_name=name)],
-            ops=[row.OpData(key=key, value=value or 0.0, remove=value is None)],
-        )
-        request = messages.AlterClientQuotasRequest(version=alter_version, entries=[entry], validate_only=False)
-        return int(only(wire.ask(request, alter_version).entries).error_code)
+        entry = {
+            "entity": [{"entity_type": kind, "entity_name": name}],
+            "ops": [{"key": key, "value": value or 0.0, "remove": value is None}],
+        }
+        answer = wire.ask("AlterClientQuotas", alter_version, entries=[entry], validate_only=False)
+        return int(only(answer.entries).error_code)
 
     def described(kind: str, match: int, name: str | None = None) -> dict[str | None, dict[str, float]]:
-        component = messages.DescribeClientQuotasRequest.ComponentData(entity_type=kind, match_type=match, match=name)
-        request = messages.DescribeClientQuotasRequest(version=describe_version, components=[component], strict=True)
-        entries = wire.ask(request, describe_version).entries
+        component = {"entity_type": kind, "match_type": match, "match": name}
+        entries = wire.ask("DescribeClientQuotas", describe_version, components=[component], strict=True).entries
         return {only(each.entity).entity_name: {found.key: found.value for found in each.values} for each in entries}
 
     assert alter("user", "u", "producer_byte_rate", 5.0) == alter("user", None, "request_percentage", 7.0) == 0
@@ -134,42 +121,41 @@ def describe_client_quotas(wire: Any, version: int) -> None:
 
 
 def create_acls(wire: Any, version: int) -> None:
-    row = messages.CreateAclsRequest.AclCreation(
-        resource_type=2, resource_name="t", resource_pattern_type=3, principal="User:u", host="*", operation=3,
-        permission_type=3,
-    )  # fmt: skip
-    answer = wire.ask(messages.CreateAclsRequest(version=version, creations=[row]), version)
+    row = {
+        "resource_type": 2, "resource_name": "t", "resource_pattern_type": 3, "principal": "User:u", "host": "*",
+        "operation": 3, "permission_type": 3,
+    }  # fmt: skip
+    answer = wire.ask("CreateAcls", version, creations=[row])
     assert only(answer.results).error_code == ErrorCode.SECURITY_DISABLED
 
 
 def describe_acls(wire: Any, version: int) -> None:
-    request = messages.DescribeAclsRequest(
-        version=version, resource_type_filter=1, resource_name_filter=None, pattern_type_filter=1,
+    request = client_request(
+        "DescribeAcls", version, resource_type_filter=1, resource_name_filter=None, pattern_type_filter=1,
         principal_filter=None, host_filter=None, operation=1, permission_type=1,
     )  # fmt: skip
-    assert wire.ask(request, version).error_code == ErrorCode.SECURITY_DISABLED
+    assert wire.exchange(request).error_code == ErrorCode.SECURITY_DISABLED
 
 
 def delete_acls(wire: Any, version: int) -> None:
-    row = messages.DeleteAclsRequest.DeleteAclsFilter(
-        resource_type_filter=1, resource_name_filter=None, pattern_type_filter=1, principal_filter=None,
-        host_filter=None, operation=1, permission_type=1,
-    )  # fmt: skip
-    answer = wire.ask(messages.DeleteAclsRequest(version=version, filters=[row]), version)
+    row = {
+        "resource_type_filter": 1, "resource_name_filter": None, "pattern_type_filter": 1, "principal_filter": None,
+        "host_filter": None, "operation": 1, "permission_type": 1,
+    }  # fmt: skip
+    answer = wire.ask("DeleteAcls", version, filters=[row])
     assert only(answer.filter_results).error_code == ErrorCode.SECURITY_DISABLED
 
 
 def unregister_broker(wire: Any, version: int) -> None:
     def unregister(broker: int) -> int:
-        request = messages.UnregisterBrokerRequest(version=version, broker_id=broker)
-        return int(wire.ask(request, version).error_code)
+        return int(wire.ask("UnregisterBroker", version, broker_id=broker).error_code)
 
     assert (unregister(9), unregister(1)) == (ErrorCode.BROKER_ID_NOT_REGISTERED, ErrorCode.INVALID_REQUEST)
 
 
 def _no_token(request: Any, **fields: Any) -> Callable[[Any, int], None]:
     def ask(wire: Any, version: int) -> None:
-        answer = wire.ask(request(version=version, **fields), version)
+        answer = wire.exchange(request(version=version, **fields))
         assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
     return ask
@@ -179,18 +165,20 @@ EXCHANGES: dict[str, Callable[[Any, int], None]] = {
     "AlterClientQuotas": alter_client_quotas,
     "AlterPartitionReassignments": alter_partition_reassignments,
     "CreateAcls": create_acls,
-    "CreateDelegationToken": _no_token(messages.CreateDelegationTokenRequest, renewers=[], max_lifetime_ms=-1),
+    "CreateDelegationToken": _no_token(client_messages.CreateDelegationTokenRequest, renewers=[], max_lifetime_ms=-1),
     "DeleteAcls": delete_acls,
     "DeleteRecords": delete_records,
     "DescribeAcls": describe_acls,
     "DescribeClientQuotas": describe_client_quotas,
-    "DescribeDelegationToken": _no_token(messages.DescribeDelegationTokenRequest, owners=None),
+    "DescribeDelegationToken": _no_token(client_messages.DescribeDelegationTokenRequest, owners=None),
     "DescribeLogDirs": describe_log_dirs,
     "DescribeQuorum": describe_quorum,
     "DescribeTopicPartitions": describe_topic_partitions,
     "ElectLeaders": elect_leaders,
-    "ExpireDelegationToken": _no_token(messages.ExpireDelegationTokenRequest, hmac=b"x", expiry_time_period_ms=-1),
+    "ExpireDelegationToken": _no_token(
+        client_messages.ExpireDelegationTokenRequest, hmac=b"x", expiry_time_period_ms=-1
+    ),
     "ListPartitionReassignments": list_partition_reassignments,
-    "RenewDelegationToken": _no_token(messages.RenewDelegationTokenRequest, hmac=b"x", renew_period_ms=-1),
+    "RenewDelegationToken": _no_token(client_messages.RenewDelegationTokenRequest, hmac=b"x", renew_period_ms=-1),
     "UnregisterBroker": unregister_broker,
 }

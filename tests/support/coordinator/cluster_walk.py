@@ -7,11 +7,9 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-import client_messages
-from client_messages import client_message
+from client_messages import client_request, client_response
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from kafka.protocol import admin, consumer, producer
 from record_batches import batch
 from streams_exchanges import streams_heartbeat, topology
 
@@ -137,8 +135,11 @@ class ClusterWalk(RuleBasedStateMachine):
         self.sequences: dict[tuple[int, int, str, int], int] = {}
         self.member = 0
 
-    def ask(self, request: Any, version: int) -> Any:
+    def ask(self, api: str, /, version: int, **values: Any) -> Any:
         """The answer of the cluster; None if it comes later."""
+        return self.exchange(client_request(api, version, **values))
+
+    def exchange(self, request: Any) -> Any:
         request.with_header(7, "client")
         frame = bytes(request.encode(header=True))
         call = Call(next(self.tokens), decode_request(frame, APIS), "/127.0.0.1")
@@ -151,7 +152,7 @@ class ClusterWalk(RuleBasedStateMachine):
             data = frame_body(answer.response.data, 7, flexible=answer.response.flexible)
         else:
             data = bytes(encode_response(answer.response, answer.call.version, 7))
-        return client_message(answer.call.request.api.response.__name__).decode(data[4:], version=version, header=True)
+        return client_response(request).decode(data[4:], version=request.API_VERSION, header=True)
 
     def deliver(self, answers: list[Answer]) -> None:
         """Take answers in: each is for a request that has none yet."""
@@ -183,8 +184,7 @@ class ClusterWalk(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(TOPICS))
     def delete(self, name: str) -> None:
-        row = admin.DeleteTopicsRequest.DeleteTopicState(name=name, topic_id=None)
-        self.ask(admin.DeleteTopicsRequest(version=6, topics=[row], topic_names=[], timeout_ms=1000), 6)
+        self.ask("DeleteTopics", 6, topics=[{"name": name}], timeout_ms=1000)
 
     @rule(name=st.sampled_from(TOPICS))
     def move(self, name: str) -> None:
@@ -193,14 +193,13 @@ class ClusterWalk(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(TOPICS), value=st.sampled_from(["1000", "2000", None]), of_broker=st.booleans())
     def configure(self, name: str, value: str | None, of_broker: bool) -> None:
-        resource = admin.IncrementalAlterConfigsRequest.AlterConfigsResource
-        config = resource.AlterableConfig(
-            name="log.retention.ms" if of_broker else "retention.ms", config_operation=1 if value is None else 0,
-            value=value,
-        )  # fmt: skip
+        config = {
+            "name": "log.retention.ms" if of_broker else "retention.ms", "config_operation": 1 if value is None else 0,
+            "value": value,
+        }  # fmt: skip
         kind, name = (4, "") if of_broker else (2, name)
-        row = resource(resource_type=kind, resource_name=name, configs=[config])
-        self.ask(admin.IncrementalAlterConfigsRequest(version=1, resources=[row], validate_only=False), 1)
+        row = {"resource_type": kind, "resource_name": name, "configs": [config]}
+        self.ask("IncrementalAlterConfigs", 1, resources=[row], validate_only=False)
 
     @rule(user=st.sampled_from(["", "alice"]), rate=st.sampled_from([None, 10.0, 20.0]))
     def limit(self, user: str, rate: float | None) -> None:
@@ -227,10 +226,7 @@ class ClusterWalk(RuleBasedStateMachine):
         who = None
         if idempotent:
             if idempotent not in self.producers:
-                request = producer.InitProducerIdRequest(
-                    version=4, transactional_id=None, transaction_timeout_ms=1000, producer_id=-1, producer_epoch=-1
-                )
-                answer = self.ask(request, 4)
+                answer = self.ask("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=1000)
                 if answer is None or answer.error_code != ErrorCode.NONE:
                     return
                 self.producers[idempotent] = answer.producer_id, answer.producer_epoch
@@ -245,12 +241,8 @@ class ClusterWalk(RuleBasedStateMachine):
             [b"a", b"b"], timestamp=self.now_ms, producer=(*who, first) if who else None,
             transactional=transactional_id is not None,
         )  # fmt: skip
-        topic = producer.ProduceRequest.TopicProduceData
-        data = topic(name=name, partition_data=[topic.PartitionProduceData(index=number, records=records)])
-        request = producer.ProduceRequest(
-            version=12, transactional_id=transactional_id, acks=-1, timeout_ms=1000, topic_data=[data]
-        )
-        reply = self.ask(request, 12)
+        data = {"name": name, "partition_data": [{"index": number, "records": records}]}
+        reply = self.ask("Produce", 12, transactional_id=transactional_id, acks=-1, timeout_ms=1000, topic_data=[data])
         if reply is None:
             return
         answer = reply.responses[0].partition_responses[0]
@@ -263,19 +255,22 @@ class ClusterWalk(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(TOPICS), number=st.integers(0, 2), offset=st.integers(-1, 9))
     def delete_records(self, name: str, number: int, offset: int) -> None:
-        topic = admin.DeleteRecordsRequest.DeleteRecordsTopic
-        row = topic.DeleteRecordsPartition(partition_index=number, offset=offset)
-        self.ask(admin.DeleteRecordsRequest(version=2, topics=[topic(name=name, partitions=[row])], timeout_ms=1000), 2)
+        row = {"partition_index": number, "offset": offset}
+        self.ask("DeleteRecords", 2, topics=[{"name": name, "partitions": [row]}], timeout_ms=1000)
 
     # ---- transactions ----
 
     @rule(name=st.sampled_from(IDS), tells=st.booleans())
     def init(self, name: str, tells: bool) -> None:
         told = self.producers.get(name, (-1, -1)) if tells else (-1, -1)
-        request = producer.InitProducerIdRequest(
-            version=5, transactional_id=name, transaction_timeout_ms=60_000, producer_id=told[0], producer_epoch=told[1]
+        answer = self.ask(
+            "InitProducerId",
+            5,
+            transactional_id=name,
+            transaction_timeout_ms=60_000,
+            producer_id=told[0],
+            producer_epoch=told[1],
         )
-        answer = self.ask(request, 5)
         if answer is not None and answer.error_code == ErrorCode.NONE:
             self.producers[name] = answer.producer_id, answer.producer_epoch
             self.given.append(self.producers[name])
@@ -289,26 +284,27 @@ class ClusterWalk(RuleBasedStateMachine):
     def commit_in_transaction(self, name: str, topic: str, group_id: str) -> None:
         if name not in self.producers:
             return
-        row = producer.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
-        partition = row.TxnOffsetCommitRequestPartition(
-            partition_index=0, committed_offset=self.now_ms, committed_leader_epoch=0, committed_metadata="m"
-        )
-        request = producer.TxnOffsetCommitRequest(
-            version=5, transactional_id=name, group_id=group_id, producer_id=self.producers[name][0],
-            producer_epoch=self.producers[name][1], generation_id=-1, member_id="", group_instance_id=None,
-            topics=[row(name=topic, partitions=[partition])],
+        partition = {
+            "partition_index": 0,
+            "committed_offset": self.now_ms,
+            "committed_leader_epoch": 0,
+            "committed_metadata": "m",
+        }
+        request = client_request(
+            "TxnOffsetCommit", 5, transactional_id=name, group_id=group_id, producer_id=self.producers[name][0],
+            producer_epoch=self.producers[name][1], member_id="", topics=[{"name": topic, "partitions": [partition]}],
         )  # fmt: skip
-        self.ask(request, 5)
+        self.exchange(request)
 
     @rule(name=st.sampled_from(IDS), committed=st.booleans(), version=st.sampled_from([4, 5]))
     def end(self, name: str, committed: bool, version: int) -> None:
         if name not in self.producers:
             return
-        request = producer.EndTxnRequest(
-            version=version, transactional_id=name, producer_id=self.producers[name][0],
+        request = client_request(
+            "EndTxn", version, transactional_id=name, producer_id=self.producers[name][0],
             producer_epoch=self.producers[name][1], committed=committed,
         )  # fmt: skip
-        answer = self.ask(request, version)
+        answer = self.exchange(request)
         if answer is None:
             del self.producers[name]  # it does not know its epoch, and begins anew
         elif answer.error_code == ErrorCode.NONE and version >= 5:
@@ -321,30 +317,25 @@ class ClusterWalk(RuleBasedStateMachine):
     def abort_by_admin(self, group_id: str, name: str, committed: bool) -> None:
         if name not in self.producers:
             return
-        marker = producer.WriteTxnMarkersRequest.WritableTxnMarker
         topics = [
-            marker.WritableTxnMarkerTopic(name=CONSUMER_OFFSETS, partition_indexes=[coordinator_partition(group_id)]),
-            marker.WritableTxnMarkerTopic(name="t", partition_indexes=[0]),
+            {"name": CONSUMER_OFFSETS, "partition_indexes": [coordinator_partition(group_id)]},
+            {"name": "t", "partition_indexes": [0]},
         ]
-        row = marker(
-            producer_id=self.producers[name][0], producer_epoch=self.producers[name][1], coordinator_epoch=0,
-            transaction_result=committed, topics=topics, transaction_version=0,
-        )  # fmt: skip
-        self.ask(producer.WriteTxnMarkersRequest(version=1, markers=[row]), 1)
+        row = {
+            "producer_id": self.producers[name][0], "producer_epoch": self.producers[name][1], "coordinator_epoch": 0,
+            "transaction_result": committed, "topics": topics, "transaction_version": 0,
+        }  # fmt: skip
+        self.ask("WriteTxnMarkers", 1, markers=[row])
 
     # ---- groups ----
 
     @rule(group_id=st.sampled_from(GROUPS), topic=st.sampled_from(TOPICS), number=st.integers(0, 1))
     def commit(self, group_id: str, topic: str, number: int) -> None:
-        row = consumer.OffsetCommitRequest.OffsetCommitRequestTopic
-        partition = row.OffsetCommitRequestPartition(
-            partition_index=number, committed_offset=self.now_ms, committed_leader_epoch=-1, committed_metadata=None
-        )
-        request = consumer.OffsetCommitRequest(
-            version=9, group_id=group_id, generation_id_or_member_epoch=-1, member_id="", group_instance_id=None,
-            topics=[row(name=topic, partitions=[partition])],
+        partition = {"partition_index": number, "committed_offset": self.now_ms, "committed_metadata": None}
+        request = client_request(
+            "OffsetCommit", 9, group_id=group_id, member_id="", topics=[{"name": topic, "partitions": [partition]}],
         )  # fmt: skip
-        self.ask(request, 9)
+        self.exchange(request)
 
     # ---- faults ----
 
@@ -412,7 +403,7 @@ class ClusterWalk(RuleBasedStateMachine):
 
     @rule(group_id=st.sampled_from(GROUPS))
     def delete_group(self, group_id: str) -> None:
-        self.ask(admin.DeleteGroupsRequest(version=2, groups_names=[group_id]), 2)
+        self.ask("DeleteGroups", 2, groups_names=[group_id])
 
     @rule(
         group_id=st.sampled_from(["k", "l"]),
@@ -425,22 +416,22 @@ class ClusterWalk(RuleBasedStateMachine):
         known = None if group is None else group.members.get(member)
         epoch = 0 if known is None or topics else known.current.epoch
         request = consumer_heartbeat(group_id, member, epoch, sorted(topics) if epoch == 0 else None)
-        self.ask(request, 1)
+        self.exchange(request)
 
     @rule(group_id=st.sampled_from(["k", "l"]), member=st.sampled_from(["a", "b"]))
     def leave(self, group_id: str, member: str) -> None:
-        self.ask(consumer_heartbeat(group_id, member, -1, None), 1)
+        self.exchange(consumer_heartbeat(group_id, member, -1, None))
 
     @rule(
         group_id=st.sampled_from(["s", "k"]), member=st.sampled_from(["a", "b"]), leaves=st.booleans(),
         topics=st.sets(st.sampled_from(TOPICS), min_size=1),
     )  # fmt: skip
     def beat_in_share_group(self, group_id: str, member: str, leaves: bool, topics: set[str]) -> None:
-        request = client_messages.ShareGroupHeartbeatRequest(
-            version=1, group_id=group_id, member_id=member, member_epoch=-1 if leaves else 0, rack_id=None,
+        request = client_request(
+            "ShareGroupHeartbeat", 1, group_id=group_id, member_id=member, member_epoch=-1 if leaves else 0,
             subscribed_topic_names=sorted(topics),
         )  # fmt: skip
-        self.ask(request, 1)
+        self.exchange(request)
 
     @rule(
         member=st.sampled_from(["a", "b"]), name=st.sampled_from(TOPICS), kind=st.integers(0, 4), last=st.integers(0, 5)
@@ -451,14 +442,13 @@ class ClusterWalk(RuleBasedStateMachine):
         if topic is None:
             return
         self.cluster.resource_configs.put(ConfigResourceType.GROUP, "s", {"share.auto.offset.reset": "earliest"})
-        row = client_messages.ShareFetchRequest.FetchTopic
-        partition = row.FetchPartition(partition_index=0, acknowledgement_batches=[])
-        request = client_messages.ShareFetchRequest(
-            version=2, group_id="s", member_id=member, share_session_epoch=0, max_wait_ms=0, min_bytes=1,
+        partition = {"partition_index": 0}
+        request = client_request(
+            "ShareFetch", 2, group_id="s", member_id=member, share_session_epoch=0, max_wait_ms=0, min_bytes=1,
             max_bytes=1000, max_records=5, batch_size=2, share_acquire_mode=0, is_renew_ack=False,
-            topics=[row(topic_id=topic.id, partitions=[partition])], forgotten_topics_data=[],
+            topics=[{"topic_id": topic.id, "partitions": [partition]}],
         )  # fmt: skip
-        answer = self.ask(request, 2)
+        answer = self.exchange(request)
         acquired = [
             got.first_offset
             for each in (answer.responses if answer is not None else ())
@@ -467,18 +457,12 @@ class ClusterWalk(RuleBasedStateMachine):
         ]
         if not acquired:
             return
-        told = client_messages.ShareAcknowledgeRequest.AcknowledgeTopic
-        part = told.AcknowledgePartition
-        rows = part.AcknowledgementBatch(
-            first_offset=acquired[0], last_offset=acquired[0] + last, acknowledge_types=[kind]
-        )
-        request = client_messages.ShareAcknowledgeRequest(
-            version=2, group_id="s", member_id=member, share_session_epoch=1, is_renew_ack=True,
-            topics=[
-                told(topic_id=topic.id, partitions=[part(partition_index=0, acknowledgement_batches=[rows])])
-            ],
+        rows = {"first_offset": acquired[0], "last_offset": acquired[0] + last, "acknowledge_types": [kind]}
+        request = client_request(
+            "ShareAcknowledge", 2, group_id="s", member_id=member, share_session_epoch=1, is_renew_ack=True,
+            topics=[{"topic_id": topic.id, "partitions": [{"partition_index": 0, "acknowledgement_batches": [rows]}]}],
         )  # fmt: skip
-        self.ask(request, 2)
+        self.exchange(request)
 
     @rule(
         group_id=st.sampled_from(["w", "k"]), member=st.sampled_from(["a", "b"]), reports=st.booleans(),
@@ -497,28 +481,23 @@ class ClusterWalk(RuleBasedStateMachine):
             process_id=member,
             **dict.fromkeys(("active_tasks", "standby_tasks", "warmup_tasks"), [] if epoch == 0 or reports else None),
         )
-        self.ask(request, 0)
+        self.exchange(request)
 
     @rule(group_id=st.sampled_from(["c", "k"]))
     def join_classic(self, group_id: str) -> None:
         """A member of the classic protocol comes, and the group is stable again if it is alone."""
         group = self.cluster.groups.classic_group(group_id)
         known = next(iter(group.members), "") if group is not None else ""
-        protocol = consumer.JoinGroupRequest.JoinGroupRequestProtocol
-        offered = [protocol(name="range", metadata=Subscription(topics=("t",)).encode())]
-        request = consumer.JoinGroupRequest(
-            version=3, group_id=group_id, session_timeout_ms=30_000, rebalance_timeout_ms=30_000, member_id=known,
+        offered = [{"name": "range", "metadata": Subscription(topics=("t",)).encode()}]
+        request = client_request(
+            "JoinGroup", 3, group_id=group_id, session_timeout_ms=30_000, rebalance_timeout_ms=30_000, member_id=known,
             protocol_type="consumer", protocols=offered,
         )  # fmt: skip
-        answer = self.ask(request, 3)
+        answer = self.exchange(request)
         if answer is not None and answer.error_code == ErrorCode.NONE and answer.leader == answer.member_id:
-            row = consumer.SyncGroupRequest.SyncGroupRequestAssignment
             self.ask(
-                consumer.SyncGroupRequest(
-                    version=3, group_id=group_id, generation_id=answer.generation_id, member_id=answer.member_id,
-                    group_instance_id=None, assignments=[row(member_id=answer.member_id, assignment=b"x")],
-                ),
-                3,
+                "SyncGroup", 3, group_id=group_id, generation_id=answer.generation_id, member_id=answer.member_id,
+                assignments=[{"member_id": answer.member_id, "assignment": b"x"}],
             )  # fmt: skip
 
     # ---- time ----
@@ -533,10 +512,8 @@ class ClusterWalk(RuleBasedStateMachine):
 
 
 def consumer_heartbeat(group_id: str, member_id: str, epoch: int, topics: list[str] | None) -> Any:
-    from client_messages import ConsumerGroupHeartbeatRequest
-
-    return ConsumerGroupHeartbeatRequest(
-        version=1, group_id=group_id, member_id=member_id, member_epoch=epoch, instance_id=None, rack_id=None,
+    return client_request(
+        "ConsumerGroupHeartbeat", 1, group_id=group_id, member_id=member_id, member_epoch=epoch,
         rebalance_timeout_ms=60_000 if epoch == 0 else -1, subscribed_topic_names=topics,
-        subscribed_topic_regex=None, server_assignor=None, topic_partitions=[] if epoch == 0 else None,
+        topic_partitions=[] if epoch == 0 else None,
     )  # fmt: skip

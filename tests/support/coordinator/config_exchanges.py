@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import client_messages as messages
-
 from loadwise.protocol.error_codes import ErrorCode
 
 TOPIC, BROKER, METRICS, GROUP = 2, 4, 16, 32
@@ -14,11 +12,9 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
 def alter_configs(wire: Any, version: int) -> None:
-    row = messages.AlterConfigsRequest.AlterConfigsResource
-
     def resource(kind: int, name: str, **configs: str) -> Any:
-        rows = [row.AlterableConfig(name=each.replace("_", "."), value=value) for each, value in configs.items()]
-        return row(resource_type=kind, resource_name=name, configs=rows)
+        rows = [{"name": each.replace("_", "."), "value": value} for each, value in configs.items()]
+        return {"resource_type": kind, "resource_name": name, "configs": rows}
 
     asked = [
         resource(TOPIC, "t", max_message_bytes="70"),
@@ -26,7 +22,7 @@ def alter_configs(wire: Any, version: int) -> None:
         resource(BROKER, "1", log_retention_bytes="x"),
         resource(GROUP, "g", consumer_session_timeout_ms="50000"),
     ]
-    answer = wire.ask(messages.AlterConfigsRequest(version=version, resources=asked, validate_only=False), version)
+    answer = wire.ask("AlterConfigs", version, resources=asked, validate_only=False)
     assert [(each.resource_name, each.error_code) for each in answer.responses] == [
         ("t", 0),
         ("none", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
@@ -38,16 +34,10 @@ def alter_configs(wire: Any, version: int) -> None:
 
 
 def incremental_alter_configs(wire: Any, version: int) -> None:
-    row = messages.IncrementalAlterConfigsRequest.AlterConfigsResource
-
     def alter(*operations: tuple[int, str, str | None]) -> int:
-        rows = [
-            row.AlterableConfig(name=name, value=value, config_operation=operation)
-            for operation, name, value in operations
-        ]
-        asked = [row(resource_type=TOPIC, resource_name="t", configs=rows)]
-        request = messages.IncrementalAlterConfigsRequest(version=version, resources=asked, validate_only=False)
-        (found,) = wire.ask(request, version).responses
+        rows = [{"name": name, "value": value, "config_operation": operation} for operation, name, value in operations]
+        asked = [{"resource_type": TOPIC, "resource_name": "t", "configs": rows}]
+        (found,) = wire.ask("IncrementalAlterConfigs", version, resources=asked, validate_only=False).responses
         return int(found.error_code)
 
     topic = wire.cluster.topics.get("t")
@@ -63,7 +53,7 @@ def list_config_resources(wire: Any, version: int) -> None:
     alter_configs(wire, 2)
 
     def listed(*kinds: int) -> list[tuple[int, str]]:
-        answer = wire.ask(messages.ListConfigResourcesRequest(version=version, resource_types=list(kinds)), version)
+        answer = wire.ask("ListConfigResources", version, resource_types=list(kinds))
         assert answer.error_code == 0
         return [(each.resource_type, each.resource_name) for each in answer.config_resources]
 

@@ -6,7 +6,7 @@ import time
 from typing import Any
 from uuid import uuid4
 
-from kafka.protocol import admin, consumer, producer
+from client_messages import client_request
 from kafka.record import MemoryRecords
 from sessions import Session
 from topics import WAIT_S
@@ -24,12 +24,10 @@ class Configurator(Session):
 
     def make(self, partitions: int = 1, **configs: str | None) -> tuple[int, str]:
         """Make a topic with these configs; the error, and the topic."""
-        row = admin.CreateTopicsRequest.CreatableTopic
         name = f"topic-{uuid4()}"
-        rows = [row.CreatableTopicConfig(name=_name(each), value=value) for each, value in configs.items()]
-        made = row(name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=rows)
-        request = admin.CreateTopicsRequest(version=7, topics=[made], timeout_ms=60_000)
-        (answer,) = self.ask(request, admin.CreateTopicsResponse).topics
+        rows = [{"name": _name(each), "value": value} for each, value in configs.items()]
+        made = {"name": name, "num_partitions": partitions, "replication_factor": 1, "configs": rows}
+        (answer,) = self.ask("CreateTopics", 7, topics=[made], timeout_ms=60_000).topics
         self.told = sorted((each.name, each.value, each.config_source) for each in answer.configs or ())
         if answer.error_code == 0:
             self.topic = name
@@ -40,20 +38,14 @@ class Configurator(Session):
         return answer.error_code, name
 
     def end(self) -> tuple[int, int]:
-        topic = consumer.ListOffsetsRequest.ListOffsetsTopic
-        row = topic.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-1)
-        request = consumer.ListOffsetsRequest(
-            version=7, replica_id=-1, isolation_level=0, topics=[topic(name=self.topic, partitions=[row])]
-        )
-        (found,) = self.ask(request, consumer.ListOffsetsResponse).topics[0].partitions
+        row = {"partition_index": 0, "timestamp": -1}
+        answer = self.ask("ListOffsets", 7, isolation_level=0, topics=[{"name": self.topic, "partitions": [row]}])
+        (found,) = answer.topics[0].partitions
         return found.error_code, found.offset
 
     def describe(self, kind: int, name: str, *keys: str) -> Any:
-        row = admin.DescribeConfigsRequest.DescribeConfigsResource(
-            resource_type=kind, resource_name=name, configuration_keys=list(keys) or None
-        )
-        request = admin.DescribeConfigsRequest(version=4, resources=[row], include_synonyms=True)
-        (found,) = self.ask(request, admin.DescribeConfigsResponse).results
+        row = {"resource_type": kind, "resource_name": name, "configuration_keys": list(keys) or None}
+        (found,) = self.ask("DescribeConfigs", 4, resources=[row], include_synonyms=True).results
         return found.error_code, sorted(
             (
                 each.name, each.value, each.config_type, each.read_only, each.is_sensitive, each.config_source,
@@ -63,21 +55,25 @@ class Configurator(Session):
         )  # fmt: skip
 
     def alter(self, kind: int, name: str, *operations: tuple[int, str, str | None], check: bool = False) -> int:
-        row = admin.IncrementalAlterConfigsRequest.AlterConfigsResource
-        rows = [row.AlterableConfig(name=each, config_operation=what, value=value) for what, each, value in operations]
-        request = admin.IncrementalAlterConfigsRequest(
-            version=1, resources=[row(resource_type=kind, resource_name=name, configs=rows)], validate_only=check
+        rows = [{"name": each, "config_operation": what, "value": value} for what, each, value in operations]
+        answer = self.ask(
+            "IncrementalAlterConfigs",
+            1,
+            resources=[{"resource_type": kind, "resource_name": name, "configs": rows}],
+            validate_only=check,
         )
-        (found,) = self.ask(request, admin.IncrementalAlterConfigsResponse).responses
+        (found,) = answer.responses
         return int(found.error_code)
 
     def replace(self, kind: int, name: str, *configs: tuple[str, str | None]) -> int:
-        row = admin.AlterConfigsRequest.AlterConfigsResource
-        rows = [row.AlterableConfig(name=each, value=value) for each, value in configs]
-        request = admin.AlterConfigsRequest(
-            version=2, resources=[row(resource_type=kind, resource_name=name, configs=rows)], validate_only=False
+        rows = [{"name": each, "value": value} for each, value in configs]
+        answer = self.ask(
+            "AlterConfigs",
+            2,
+            resources=[{"resource_type": kind, "resource_name": name, "configs": rows}],
+            validate_only=False,
         )
-        (found,) = self.ask(request, admin.AlterConfigsResponse).responses
+        (found,) = answer.responses
         return int(found.error_code)
 
     def settled(self, kind: int, name: str, key: str, value: str) -> Any:
@@ -88,26 +84,19 @@ class Configurator(Session):
         return found
 
     def append(self, records: bytes, acks: int = -1) -> Any:
-        topic = producer.ProduceRequest.TopicProduceData
-        data = topic(name=self.topic, partition_data=[topic.PartitionProduceData(index=0, records=records)])
-        request = producer.ProduceRequest(
-            version=9, transactional_id=None, acks=acks, timeout_ms=60_000, topic_data=[data]
-        )
-        reply = self.ask(request, producer.ProduceResponse).responses[0].partition_responses[0]
+        data = {"name": self.topic, "partition_data": [{"index": 0, "records": records}]}
+        answer = self.ask("Produce", 9, acks=acks, timeout_ms=60_000, topic_data=[data])
+        reply = answer.responses[0].partition_responses[0]
         errors = [each.batch_index for each in reply.record_errors]
         return reply.error_code, reply.base_offset, reply.log_append_time_ms > 0, errors
 
     def read(self) -> Any:
-        topic = consumer.FetchRequest.FetchTopic
-        row = topic.FetchPartition(
-            partition=0, current_leader_epoch=-1, fetch_offset=0, last_fetched_epoch=-1, log_start_offset=-1,
-            partition_max_bytes=1_000_000,
+        row = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1_000_000}
+        request = client_request(
+            "Fetch", 12, cluster_id=None, max_wait_ms=0, min_bytes=1, max_bytes=1_000_000, rack_id="",
+            topics=[{"topic": self.topic, "partitions": [row]}],
         )  # fmt: skip
-        request = consumer.FetchRequest(
-            version=12, cluster_id=None, max_wait_ms=0, min_bytes=1, max_bytes=1_000_000, rack_id="",
-            topics=[topic(topic=self.topic, partitions=[row])], forgotten_topics_data=[],
-        )  # fmt: skip
-        (found,) = self.ask(request, consumer.FetchResponse).responses[0].partitions
+        (found,) = self.exchange(request).responses[0].partitions
         seen, data = [], bytes(found.records or b"")
         for each in MemoryRecords(data):
             assert each.validate_crc()

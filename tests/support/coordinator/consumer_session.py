@@ -7,14 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-import client_messages
-from kafka.protocol import admin, consumer, metadata
+from client_messages import client_request
 from sessions import Session
 from topics import WAIT_S
 
 from loadwise.protocol.consumer import Assignment, Subscription
-
-Heartbeat = client_messages.ConsumerGroupHeartbeatRequest
 
 
 class ConsumerSession(Session):
@@ -33,19 +30,16 @@ class ConsumerSession(Session):
         self.await_topic(name, partitions)
 
     def grow(self, name: str, partitions: int) -> None:
-        row = admin.CreatePartitionsRequest.CreatePartitionsTopic(
-            name=self.full(name), count=partitions, assignments=None
-        )
-        request = admin.CreatePartitionsRequest(version=3, topics=[row], timeout_ms=10_000, validate_only=False)
-        assert self.ask(request, admin.CreatePartitionsResponse).results[0].error_code == 0
+        row = {"name": self.full(name), "count": partitions}
+        answer = self.ask("CreatePartitions", 3, topics=[row], timeout_ms=10_000, validate_only=False)
+        assert answer.results[0].error_code == 0
         self.await_topic(name, partitions)
 
     def await_topic(self, name: str, partitions: int) -> None:
-        row = metadata.MetadataRequest.MetadataRequestTopic(name=self.full(name), topic_id=None)
-        request = metadata.MetadataRequest(version=12, topics=[row], allow_auto_topic_creation=False)
+        request = client_request("Metadata", 12, topics=[{"name": self.full(name)}], allow_auto_topic_creation=False)
         deadline = time.monotonic() + WAIT_S
         while True:
-            (topic,) = self.ask(request, metadata.MetadataResponse).topics
+            (topic,) = self.exchange(request).topics
             if not topic.error_code and len(topic.partitions) == partitions:
                 self.topics[topic.topic_id] = name
                 break
@@ -75,12 +69,11 @@ class ConsumerSession(Session):
     ) -> Any:
         """A heartbeat; ``owned`` True: what the member was given last. Answers with error, epoch and assignment."""
         rows = None
-        row = Heartbeat.TopicPartitions
         if owned is True:
-            rows = [row(topic_id=each, partitions=numbers) for each, numbers in self.given.get(member, {}).items()]
+            rows = [{"topic_id": each, "partitions": numbers} for each, numbers in self.given.get(member, {}).items()]
         elif owned is not None and owned is not False:
             ids = {name: topic_id for topic_id, name in self.topics.items()}
-            rows = [row(topic_id=ids[name], partitions=numbers) for name, numbers in owned]
+            rows = [{"topic_id": ids[name], "partitions": numbers} for name, numbers in owned]
         fields: dict[str, Any] = {
             "version": 1,
             "group_id": self.group,
@@ -94,7 +87,7 @@ class ConsumerSession(Session):
             "server_assignor": None,
             "topic_partitions": rows,
         }
-        reply = self.ask(Heartbeat(**fields | changes), client_messages.ConsumerGroupHeartbeatResponse)
+        reply = self.ask("ConsumerGroupHeartbeat", **fields | changes)
         assigned = None
         if reply.assignment is not None:
             self.given[member] = {each.topic_id: each.partitions for each in reply.assignment.topic_partitions}
@@ -117,8 +110,7 @@ class ConsumerSession(Session):
         return super().beat(member_id, generation + self.first, instance)
 
     def describe_as_consumer_group(self) -> Any:
-        request = client_messages.ConsumerGroupDescribeRequest(version=1, group_ids=[self.group])
-        (group,) = self.ask(request, client_messages.ConsumerGroupDescribeResponse).groups
+        (group,) = self.ask("ConsumerGroupDescribe", 1, group_ids=[self.group]).groups
         members = [
             (
                 member.member_id if member.member_id not in self.ids else self.ids.index(member.member_id),
@@ -140,33 +132,28 @@ class ConsumerSession(Session):
         return {self.topics[each.topic_id]: sorted(each.partitions) for each in assignment.topic_partitions}
 
     def commit_as(self, member: str, epoch: int, *partitions: int, name: str = "t", version: int = 9) -> list[int]:
-        topic = consumer.OffsetCommitRequest.OffsetCommitRequestTopic
-        row = topic.OffsetCommitRequestPartition
-        rows = [
-            row(partition_index=each, committed_offset=0, committed_leader_epoch=-1, committed_metadata=None)
-            for each in partitions
-        ]
-        request = consumer.OffsetCommitRequest(
-            version=version,
+        rows = [{"partition_index": each, "committed_offset": 0, "committed_metadata": None} for each in partitions]
+        answer = self.ask(
+            "OffsetCommit",
+            version,
             group_id=self.group,
             generation_id_or_member_epoch=epoch + self.first if epoch >= 0 else epoch,
             member_id=member,
-            group_instance_id=None,
-            topics=[topic(name=self.full(name), partitions=rows)],
+            topics=[{"name": self.full(name), "partitions": rows}],
         )
-        answer = self.ask(request, consumer.OffsetCommitResponse).topics[0].partitions
+        answer = answer.topics[0].partitions
         return [each.error_code for each in sorted(answer, key=lambda each: each.partition_index)]
 
     def fetch_as(self, member: str | None, epoch: int) -> Any:
-        group = consumer.OffsetFetchRequest.OffsetFetchRequestGroup
         sent = epoch + self.first if epoch >= 0 else epoch
-        topic = group.OffsetFetchRequestTopics(name=self.full("t"), partition_indexes=[0])
-        request = consumer.OffsetFetchRequest(
-            version=9,
-            groups=[group(group_id=self.group, member_id=member, member_epoch=sent, topics=[topic])],
+        topic = {"name": self.full("t"), "partition_indexes": [0]}
+        reply = self.ask(
+            "OffsetFetch",
+            9,
+            groups=[{"group_id": self.group, "member_id": member, "member_epoch": sent, "topics": [topic]}],
             require_stable=False,
         )
-        (answer,) = self.ask(request, consumer.OffsetFetchResponse).groups
+        (answer,) = reply.groups
         return answer.error_code, [
             each.committed_offset for each in answer.topics[0].partitions
         ] if answer.topics else []
@@ -176,14 +163,13 @@ def protocols(broker: ConsumerSession, name: str = "range", owned: list[int] | N
     """What a classic member that reads t offers; ``owned`` as a cooperative one says it."""
     held = {broker.full("t"): owned} if owned else {}
     metadata = Subscription(topics=[broker.full("t")], owned=held).encode()
-    return [consumer.JoinGroupRequest.JoinGroupRequestProtocol(name=name, metadata=metadata)]
+    return [{"name": name, "metadata": metadata}]
 
 
 def synced(broker: ConsumerSession, member: int, generation: int, share: list[int] | None = None, **who: Any) -> Any:
     """A sync, by the partitions that it brings; ``share`` is what the leader gives to that member."""
-    row = consumer.SyncGroupRequest.SyncGroupRequestAssignment
     data = Assignment(partitions={broker.full("t"): share or []}).encode()
-    assignments = [] if share is None else [row(member_id=broker.ids[member], assignment=data)]
+    assignments = [] if share is None else [{"member_id": broker.ids[member], "assignment": data}]
     error, kind, name, assignment = broker.sync(member, generation + broker.first, assignments=assignments, **who)
     partitions = Assignment.decode(assignment).partitions if assignment else {}
     return error, kind, name, sorted(partitions.get(broker.full("t"), ()))

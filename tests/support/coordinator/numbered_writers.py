@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-import client_messages
-from kafka.protocol import admin, consumer
+from client_messages import client_request
 from sessions import Session
 from streams_exchanges import streams_heartbeat
 
@@ -40,11 +39,10 @@ class NumberedWriter(NamedTuple):
 
 
 def _config(session: Session, number: int) -> None:
-    row = admin.IncrementalAlterConfigsRequest.AlterConfigsResource
-    config = row.AlterableConfig(name="retention.ms", config_operation=0, value=str(_FIRST_MS + number))
-    resource = row(resource_type=2, resource_name=TOPIC, configs=[config])
-    request = admin.IncrementalAlterConfigsRequest(version=1, resources=[resource], validate_only=False)
-    assert session.ask(request, admin.IncrementalAlterConfigsResponse).responses[0].error_code == 0
+    config = {"name": "retention.ms", "config_operation": 0, "value": str(_FIRST_MS + number)}
+    resource = {"resource_type": 2, "resource_name": TOPIC, "configs": [config]}
+    answer = session.ask("IncrementalAlterConfigs", 1, resources=[resource], validate_only=False)
+    assert answer.responses[0].error_code == 0
 
 
 def _config_found(state: Snapshot) -> int:
@@ -53,71 +51,71 @@ def _config_found(state: Snapshot) -> int:
 
 
 def _quota(session: Session, number: int) -> None:
-    entry = admin.AlterClientQuotasRequest.EntryData
-    row = entry(
-        entity=[entry.EntityData(entity_type="user", entity_name="u")],
-        ops=[entry.OpData(key="producer_byte_rate", value=float(number), remove=False)],
-    )
-    request = admin.AlterClientQuotasRequest(version=1, entries=[row], validate_only=False)
-    assert session.ask(request, admin.AlterClientQuotasResponse).entries[0].error_code == 0
+    row = {
+        "entity": [{"entity_type": "user", "entity_name": "u"}],
+        "ops": [{"key": "producer_byte_rate", "value": float(number), "remove": False}],
+    }
+    assert session.ask("AlterClientQuotas", 1, entries=[row], validate_only=False).entries[0].error_code == 0
 
 
 def _credential(session: Session, number: int) -> None:
-    row = admin.AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
-        name="u", mechanism=1, iterations=4096, salt=number.to_bytes(20, "big"), salted_password=b"p" * 32
-    )
-    request = admin.AlterUserScramCredentialsRequest(version=0, deletions=[], upsertions=[row])
-    assert session.ask(request, admin.AlterUserScramCredentialsResponse).results[0].error_code == 0
+    row = {
+        "name": "u",
+        "mechanism": 1,
+        "iterations": 4096,
+        "salt": number.to_bytes(20, "big"),
+        "salted_password": b"p" * 32,
+    }
+    assert session.ask("AlterUserScramCredentials", 0, upsertions=[row]).results[0].error_code == 0
 
 
 def _acl(session: Session, number: int) -> None:
-    row = admin.CreateAclsRequest.AclCreation(
-        resource_type=2, resource_name=TOPIC, resource_pattern_type=3, principal=f"User:{number}", host="*",
-        operation=3, permission_type=3,
-    )  # fmt: skip
-    request = admin.CreateAclsRequest(version=3, creations=[row])
-    assert session.ask(request, admin.CreateAclsResponse).results[0].error_code == 0
+    row = {
+        "resource_type": 2, "resource_name": TOPIC, "resource_pattern_type": 3, "principal": f"User:{number}",
+        "host": "*", "operation": 3, "permission_type": 3,
+    }  # fmt: skip
+    assert session.ask("CreateAcls", 3, creations=[row]).results[0].error_code == 0
 
 
 def _classic_member(session: Session, number: int) -> None:
     """A static member that joins with new metadata, and gives itself an assignment."""
     session.group = "classic"
-    row = consumer.JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"%d" % number)
+    row = {"name": "range", "metadata": b"%d" % number}
     error, generation, _, _, who, *_ = session.join(instance="i", protocols=[row])
     assert error == 0
-    row = consumer.SyncGroupRequest.SyncGroupRequestAssignment(member_id=session.member(who), assignment=b"%d" % number)
+    row = {"member_id": session.member(who), "assignment": b"%d" % number}
     assert session.sync(who, generation, "i", assignments=[row])[0] == 0
 
 
 def _consumer_member(session: Session, number: int) -> None:
-    request = client_messages.ConsumerGroupHeartbeatRequest(
-        version=1, group_id="consumer", member_id="m", member_epoch=0, instance_id=None, rack_id=str(number),
-        rebalance_timeout_ms=60_000, subscribed_topic_names=[TOPIC], subscribed_topic_regex=None, server_assignor=None,
-        topic_partitions=[],
+    request = client_request(
+        "ConsumerGroupHeartbeat", 1, group_id="consumer", member_id="m", member_epoch=0, rack_id=str(number),
+        rebalance_timeout_ms=60_000, subscribed_topic_names=[TOPIC], topic_partitions=[],
     )  # fmt: skip
-    assert session.ask(request, client_messages.ConsumerGroupHeartbeatResponse).error_code == 0
+    assert session.exchange(request).error_code == 0
 
 
 def _share_member(session: Session, number: int) -> None:
-    request = client_messages.ShareGroupHeartbeatRequest(
-        version=1, group_id="share", member_id="m", member_epoch=0, rack_id=str(number), subscribed_topic_names=[TOPIC]
+    answer = session.ask(
+        "ShareGroupHeartbeat",
+        1,
+        group_id="share",
+        member_id="m",
+        member_epoch=0,
+        rack_id=str(number),
+        subscribed_topic_names=[TOPIC],
     )
-    assert session.ask(request, client_messages.ShareGroupHeartbeatResponse).error_code == 0
+    assert answer.error_code == 0
 
 
 def _streams_member(session: Session, number: int) -> None:
     request = streams_heartbeat(rack_id=str(number))
-    assert session.ask(request, client_messages.StreamsGroupHeartbeatResponse).error_code == 0
+    assert session.exchange(request).error_code == 0
 
 
 def _share_start(session: Session, number: int) -> None:
-    row = client_messages.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
-    topic = row(
-        topic_name=TOPIC,
-        partitions=[row.AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=number)],
-    )
-    request = client_messages.AlterShareGroupOffsetsRequest(version=0, group_id="shared", topics=[topic])
-    answer = session.ask(request, client_messages.AlterShareGroupOffsetsResponse)
+    topic = {"topic_name": TOPIC, "partitions": [{"partition_index": 0, "start_offset": number}]}
+    answer = session.ask("AlterShareGroupOffsets", 0, group_id="shared", topics=[topic])
     assert (answer.error_code, answer.responses[0].partitions[0].error_code) == (0, 0)
 
 

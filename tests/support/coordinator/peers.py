@@ -7,8 +7,7 @@ import contextlib
 import struct
 from typing import Any
 
-from kafka.protocol.consumer import FetchRequest, HeartbeatRequest, HeartbeatResponse, JoinGroupRequest
-from kafka.protocol.producer import ProduceRequest
+from client_messages import client_request, client_response
 from record_batches import batch
 from topics import WAIT_S
 
@@ -43,9 +42,12 @@ class Peer:
     async def read(self, response: Any, version: int) -> Any:
         return response.decode(await self.frame(), version=version, header=True)
 
-    async def ask(self, request: Any, response: Any) -> Any:
+    async def ask(self, api: str, /, version: int, **values: Any) -> Any:
+        return await self.exchange(client_request(api, version, **values))
+
+    async def exchange(self, request: Any) -> Any:
         self.send(request)
-        return await self.read(response, request.API_VERSION)
+        return await self.read(client_response(request), request.API_VERSION)
 
     async def is_hung_up_on(self) -> bool:
         async with asyncio.timeout(WAIT_S):
@@ -61,35 +63,26 @@ class Peer:
 
 
 def beat() -> Any:
-    return HeartbeatRequest(version=4, group_id="g", generation_id=1, member_id="m", group_instance_id=None)
+    return client_request("Heartbeat", 4, group_id="g", generation_id=1, member_id="m")
 
 
 def fetch(max_wait_ms: int, min_bytes: int = 1, offset: int = 0) -> Any:
-    topic = FetchRequest.FetchTopic
-    partition = topic.FetchPartition(
-        partition=0, current_leader_epoch=-1, fetch_offset=offset, log_start_offset=-1, partition_max_bytes=10_000
-    )
-    return FetchRequest(
-        version=11,
-        max_wait_ms=max_wait_ms,
-        min_bytes=min_bytes,
-        topics=[topic(topic="t", partitions=[partition])],
-        forgotten_topics_data=[],
+    partition = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 10_000}
+    return client_request(
+        "Fetch", 11, max_wait_ms=max_wait_ms, min_bytes=min_bytes, topics=[{"topic": "t", "partitions": [partition]}]
     )
 
 
 def produce(acks: int = 1) -> Any:
-    topic = ProduceRequest.TopicProduceData
-    data = topic.PartitionProduceData(index=0, records=batch([b"x"]))
-    return ProduceRequest(
-        version=9, transactional_id=None, acks=acks, timeout_ms=1, topic_data=[topic(name="t", partition_data=[data])]
-    )
+    data = {"index": 0, "records": batch([b"x"])}
+    return client_request("Produce", 9, acks=acks, timeout_ms=1, topic_data=[{"name": "t", "partition_data": [data]}])
 
 
 def join(group_id: str, member_id: str = "", session_timeout_ms: int = 60_000) -> Any:
-    protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"")
-    return JoinGroupRequest(
-        version=3,
+    protocol = {"name": "range", "metadata": b""}
+    return client_request(
+        "JoinGroup",
+        3,
         group_id=group_id,
         session_timeout_ms=session_timeout_ms,
         rebalance_timeout_ms=60_000,
@@ -100,5 +93,5 @@ def join(group_id: str, member_id: str = "", session_timeout_ms: int = 60_000) -
 
 
 async def answers(peer: Peer) -> bool:
-    reply = await peer.ask(beat(), HeartbeatResponse)
+    reply = await peer.exchange(beat())
     return int(reply.error_code) == 25

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kafka.protocol import admin, consumer, metadata, producer
+from client_messages import client_request, client_response
 from topics import WAIT_S
 
 _GROUP = 32
@@ -29,11 +29,14 @@ class Session:
     def close(self) -> None:
         self.socket.close()
 
-    def ask(self, request: Any, response: Any) -> Any:
+    def ask(self, api: str, /, version: int, **values: Any) -> Any:
+        return self.exchange(client_request(api, version, **values))
+
+    def exchange(self, request: Any) -> Any:
         request.with_header(7, "client")
         self.socket.sendall(bytes(request.encode(header=True, framed=True)))
         (size,) = struct.unpack(">i", self._read(4))
-        return response.decode(self._read(size), version=request.API_VERSION, header=True)
+        return client_response(request).decode(self._read(size), version=request.API_VERSION, header=True)
 
     def _read(self, size: int) -> bytes:
         data = b""
@@ -47,20 +50,16 @@ class Session:
         return self.ids[member_id] if isinstance(member_id, int) else member_id
 
     def join(self, member_id: str | int = "", instance: str | None = None, **changes: Any) -> tuple[Any, ...]:
-        row = consumer.JoinGroupRequest.JoinGroupRequestProtocol
         fields: dict[str, Any] = {
             "version": 9,
             "group_id": self.group,
             "session_timeout_ms": 60_000,
             "rebalance_timeout_ms": 60_000,
             "protocol_type": "consumer",
-            "protocols": [row(name="range", metadata=b"m")],
+            "protocols": [{"name": "range", "metadata": b"m"}],
             "reason": None,
         }
-        request = consumer.JoinGroupRequest(
-            **fields | changes, member_id=self.member(member_id), group_instance_id=instance
-        )
-        reply = self.ask(request, consumer.JoinGroupResponse)
+        reply = self.ask("JoinGroup", **fields | changes, member_id=self.member(member_id), group_instance_id=instance)
         if reply.member_id and reply.member_id not in self.ids:
             self.ids.append(reply.member_id)
         who = self.ids.index(reply.member_id) if reply.member_id in self.ids else reply.member_id
@@ -69,116 +68,97 @@ class Session:
         return reply.error_code, reply.generation_id, protocol, leader, who, reply.skip_assignment, len(reply.members)
 
     def sync(self, member_id: str | int, generation: int = 1, instance: str | None = None, **changes: Any) -> Any:
-        row = consumer.SyncGroupRequest.SyncGroupRequestAssignment
         fields: dict[str, Any] = {
             "version": 5,
             "group_id": self.group,
             "protocol_type": "consumer",
             "protocol_name": "range",
-            "assignments": [row(member_id=each, assignment=b"for %d" % n) for n, each in enumerate(self.ids)],
+            "assignments": [{"member_id": each, "assignment": b"for %d" % n} for n, each in enumerate(self.ids)],
         }
-        request = consumer.SyncGroupRequest(
+        reply = self.ask(
+            "SyncGroup",
             **fields | changes,
             generation_id=generation,
             member_id=self.member(member_id),
             group_instance_id=instance,
         )
-        reply = self.ask(request, consumer.SyncGroupResponse)
         return reply.error_code, reply.protocol_type, reply.protocol_name, reply.assignment
 
     def beat(self, member_id: str | int, generation: int = 1, instance: str | None = None) -> int:
-        request = consumer.HeartbeatRequest(
-            version=4,
+        answer = self.ask(
+            "Heartbeat",
+            4,
             group_id=self.group,
             generation_id=generation,
             member_id=self.member(member_id),
             group_instance_id=instance,
         )
-        return int(self.ask(request, consumer.HeartbeatResponse).error_code)
+        return int(answer.error_code)
 
     def leave(self, *leavers: tuple[str | int, str | None]) -> Any:
-        row = consumer.LeaveGroupRequest.MemberIdentity
-        members = [
-            row(member_id=self.member(each), group_instance_id=instance, reason=None) for each, instance in leavers
-        ]
-        request = consumer.LeaveGroupRequest(version=5, group_id=self.group, members=members)
-        reply = self.ask(request, consumer.LeaveGroupResponse)
+        members = [{"member_id": self.member(each), "group_instance_id": instance} for each, instance in leavers]
+        reply = self.ask("LeaveGroup", 5, group_id=self.group, members=members)
         return reply.error_code, [member.error_code for member in reply.members]
 
     def commit(self, member_id: str | int, generation: int, instance: str | None = None, version: int = 9) -> int:
-        topic = consumer.OffsetCommitRequest.OffsetCommitRequestTopic
-        partition = topic.OffsetCommitRequestPartition(
-            partition_index=0, committed_offset=5, committed_leader_epoch=-1, committed_metadata=None
-        )
-        request = consumer.OffsetCommitRequest(
-            version=version,
+        partition = {"partition_index": 0, "committed_offset": 5, "committed_metadata": None}
+        answer = self.ask(
+            "OffsetCommit",
+            version,
             group_id=self.group,
             generation_id_or_member_epoch=generation,
             member_id=self.member(member_id),
             group_instance_id=instance,
-            topics=[topic(name=self.topic, partitions=[partition])],
+            topics=[{"name": self.topic, "partitions": [partition]}],
         )
-        return int(self.ask(request, consumer.OffsetCommitResponse).topics[0].partitions[0].error_code)
+        return int(answer.topics[0].partitions[0].error_code)
 
     def describe(self) -> Any:
-        (group,) = self.ask(
-            admin.DescribeGroupsRequest(version=6, groups=[self.group]), admin.DescribeGroupsResponse
-        ).groups
+        (group,) = self.ask("DescribeGroups", 6, groups=[self.group]).groups
         members = [(member.client_id, member.member_metadata, member.member_assignment) for member in group.members]
         return group.error_code, group.group_state, group.protocol_type, group.protocol_data, members
 
     def listed(self, *types: str, states: Sequence[str] = ()) -> Any:
         """What ListGroups tells of the group, asked for groups of these types in these states (all without any)."""
-        request = admin.ListGroupsRequest(version=5, states_filter=list(states), types_filter=list(types))
-        groups = self.ask(request, admin.ListGroupsResponse).groups
+        groups = self.ask("ListGroups", 5, states_filter=list(states), types_filter=list(types)).groups
         mine = [group for group in groups if group.group_id == self.group]
         return [(group.protocol_type, group.group_state, group.group_type) for group in mine]
 
     def alter_groups(self, configs: Mapping[str, Mapping[str, str | None]]) -> dict[str, int]:
         """Set configs of groups, or take them away where they are None; each group's error."""
-        row = admin.IncrementalAlterConfigsRequest.AlterConfigsResource
         resources = [
-            row(
-                resource_type=_GROUP,
-                resource_name=group,
-                configs=[
-                    row.AlterableConfig(name=name, config_operation=0 if value is not None else 1, value=value)
+            {
+                "resource_type": _GROUP,
+                "resource_name": group,
+                "configs": [
+                    {"name": name, "config_operation": 0 if value is not None else 1, "value": value}
                     for name, value in wanted.items()
                 ],
-            )
+            }
             for group, wanted in configs.items()
         ]
-        request = admin.IncrementalAlterConfigsRequest(version=1, resources=resources, validate_only=False)
-        told = self.ask(request, admin.IncrementalAlterConfigsResponse).responses
+        told = self.ask("IncrementalAlterConfigs", 1, resources=resources, validate_only=False).responses
         return {each.resource_name: int(each.error_code) for each in told}
 
     def delete(self) -> int:
-        request = admin.DeleteGroupsRequest(version=2, groups_names=[self.group])
-        return int(self.ask(request, admin.DeleteGroupsResponse).results[0].error_code)
+        return int(self.ask("DeleteGroups", 2, groups_names=[self.group]).results[0].error_code)
 
     def create_topic(self, name: str | None = None, partitions: int = 1, replicas: int = 1) -> int:
-        row = admin.CreateTopicsRequest.CreatableTopic(
-            name=self.topic if name is None else name,
-            num_partitions=partitions,
-            replication_factor=replicas,
-            assignments=[],
-            configs=[],
-        )
-        request = admin.CreateTopicsRequest(version=7, topics=[row], timeout_ms=60_000)
-        return int(self.ask(request, admin.CreateTopicsResponse).topics[0].error_code)
+        row = {
+            "name": self.topic if name is None else name,
+            "num_partitions": partitions,
+            "replication_factor": replicas,
+        }
+        return int(self.ask("CreateTopics", 7, topics=[row], timeout_ms=60_000).topics[0].error_code)
 
     def wait_for_topic(self) -> None:
-        topic = metadata.MetadataRequest.MetadataRequestTopic(name=self.topic, topic_id=None)
-        request = metadata.MetadataRequest(version=12, topics=[topic], allow_auto_topic_creation=False)
+        request = client_request("Metadata", 12, topics=[{"name": self.topic}], allow_auto_topic_creation=False)
         deadline = time.monotonic() + WAIT_S
-        while self.ask(request, metadata.MetadataResponse).topics[0].error_code:
+        while self.exchange(request).topics[0].error_code:
             assert time.monotonic() < deadline
 
     def produce(self, records: bytes, acks: int = -1) -> tuple[int, int]:
-        topic = producer.ProduceRequest.TopicProduceData
-        data = topic(name=self.topic, partition_data=[topic.PartitionProduceData(index=0, records=records)])
-        request = producer.ProduceRequest(
-            version=9, transactional_id=None, acks=acks, timeout_ms=60_000, topic_data=[data]
-        )
-        reply = self.ask(request, producer.ProduceResponse).responses[0].partition_responses[0]
+        data = {"name": self.topic, "partition_data": [{"index": 0, "records": records}]}
+        answer = self.ask("Produce", 9, acks=acks, timeout_ms=60_000, topic_data=[data])
+        reply = answer.responses[0].partition_responses[0]
         return reply.error_code, reply.base_offset

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import client_messages
+from client_messages import client_request
 from wires import Wire
 
 from loadwise.coordinator.configs.resources import ConfigResourceType
@@ -16,26 +16,21 @@ _MEMBER = "m"
 
 
 def _heartbeat(wire: Wire, epoch: int = 0, group: str = "s", version: int = 1) -> Any:
-    request = client_messages.ShareGroupHeartbeatRequest(
-        version=version,
+    return wire.ask(
+        "ShareGroupHeartbeat",
+        version,
         group_id=group,
         member_id=_MEMBER,
         member_epoch=epoch,
-        rack_id=None,
         subscribed_topic_names=None if epoch > 0 else ["t"],
     )
-    return wire.ask(request, version)
 
 
 def _fetch(wire: Wire, epoch: int = 0, told: Sequence[tuple[int, int, int]] = (), version: int = 2) -> Any:
-    topic = client_messages.ShareFetchRequest.FetchTopic
-    partition = topic.FetchPartition
-    batches = [
-        partition.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=[kind])
-        for first, last, kind in told
-    ]
-    request = client_messages.ShareFetchRequest(
-        version=version,
+    batches = [{"first_offset": first, "last_offset": last, "acknowledge_types": [kind]} for first, last, kind in told]
+    return wire.ask(
+        "ShareFetch",
+        version,
         group_id="s",
         member_id=_MEMBER,
         share_session_epoch=epoch,
@@ -47,11 +42,9 @@ def _fetch(wire: Wire, epoch: int = 0, told: Sequence[tuple[int, int, int]] = ()
         share_acquire_mode=0,
         is_renew_ack=False,
         topics=[
-            topic(topic_id=wire.topic_id, partitions=[partition(partition_index=0, acknowledgement_batches=batches)])
+            {"topic_id": wire.topic_id, "partitions": [{"partition_index": 0, "acknowledgement_batches": batches}]}
         ],
-        forgotten_topics_data=[],
     )
-    return wire.ask(request, version)
 
 
 def _begin_at_the_start(wire: Wire) -> None:
@@ -71,10 +64,8 @@ def share_group_heartbeat(wire: Wire, version: int) -> None:
 
 def share_group_describe(wire: Wire, version: int) -> None:
     _heartbeat(wire)
-    request = client_messages.ShareGroupDescribeRequest(
-        version=version, group_ids=["s", "g", "x"], include_authorized_operations=False
-    )
-    known, classic, missing = wire.ask(request, version).groups
+    answer = wire.ask("ShareGroupDescribe", version, group_ids=["s", "g", "x"], include_authorized_operations=False)
+    known, classic, missing = answer.groups
     (member,) = known.members
     assert (known.group_state, known.group_epoch, known.assignor_name) == ("Stable", 3, "simple")
     assert (member.member_id, member.subscribed_topic_names) == (_MEMBER, ["t"])
@@ -99,33 +90,31 @@ def share_fetch(wire: Wire, version: int) -> None:
 def share_acknowledge(wire: Wire, version: int) -> None:
     _begin_at_the_start(wire)
     _fetch(wire)
-    topic = client_messages.ShareAcknowledgeRequest.AcknowledgeTopic
-    row = topic.AcknowledgePartition
-    batch = row.AcknowledgementBatch(first_offset=0, last_offset=2, acknowledge_types=[1, 3, 1])
-    request = client_messages.ShareAcknowledgeRequest(
-        version=version,
+    batch = {"first_offset": 0, "last_offset": 2, "acknowledge_types": [1, 3, 1]}
+    request = client_request(
+        "ShareAcknowledge",
+        version,
         group_id="s",
         member_id=_MEMBER,
         share_session_epoch=1,
         is_renew_ack=False,
-        topics=[topic(topic_id=wire.topic_id, partitions=[row(partition_index=0, acknowledgement_batches=[batch])])],
+        topics=[
+            {"topic_id": wire.topic_id, "partitions": [{"partition_index": 0, "acknowledgement_batches": [batch]}]}
+        ],
     )
-    answer = wire.ask(request, version)
+    answer = wire.exchange(request)
     (partition,) = answer.responses[0].partitions
     assert (answer.error_code, partition.error_code) == (0, 0)
     state = ShareGroups.of(wire.cluster).shares.state("s", wire.topic_id, 0)
     assert state is not None
     assert (state.start_offset, state.delivered) == (0, 3)
-    assert wire.ask(request, version).error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
+    assert wire.exchange(request).error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
 
 
 def describe_share_group_offsets(wire: Wire, version: int) -> None:
     share_acknowledge(wire, 2)
-    row = client_messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
-    groups = [row(group_id="s", topics=None), row(group_id="x", topics=None)]
-    known, missing = wire.ask(
-        client_messages.DescribeShareGroupOffsetsRequest(version=version, groups=groups), version
-    ).groups
+    groups = [{"group_id": "s", "topics": None}, {"group_id": "x", "topics": None}]
+    known, missing = wire.ask("DescribeShareGroupOffsets", version, groups=groups).groups
     first, second = known.topics[0].partitions
     assert (first.start_offset, first.lag if version else 0, second.start_offset) == (0, 0, -1)
     assert (missing.error_code, missing.topics) == (0, [])
@@ -133,15 +122,13 @@ def describe_share_group_offsets(wire: Wire, version: int) -> None:
 
 def alter_share_group_offsets(wire: Wire, version: int) -> None:
     _begin_at_the_start(wire)
-    topic = client_messages.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
-    row = topic.AlterShareGroupOffsetsRequestPartition
-    rows = [row(partition_index=0, start_offset=1), row(partition_index=5, start_offset=1)]
-    request = client_messages.AlterShareGroupOffsetsRequest(
-        version=version, group_id="s", topics=[topic(topic_name="t", partitions=rows)]
+    rows = [{"partition_index": 0, "start_offset": 1}, {"partition_index": 5, "start_offset": 1}]
+    request = client_request(
+        "AlterShareGroupOffsets", version, group_id="s", topics=[{"topic_name": "t", "partitions": rows}]
     )
-    assert wire.ask(request, version).error_code == ErrorCode.NON_EMPTY_GROUP
+    assert wire.exchange(request).error_code == ErrorCode.NON_EMPTY_GROUP
     _heartbeat(wire, -1)
-    answer = wire.ask(request, version)
+    answer = wire.exchange(request)
     errors = [each.error_code for each in answer.responses[0].partitions]
     assert errors == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     (acquired,) = _fetch(wire).responses[0].partitions[0].acquired_records
@@ -150,13 +137,12 @@ def alter_share_group_offsets(wire: Wire, version: int) -> None:
 
 def delete_share_group_offsets(wire: Wire, version: int) -> None:
     share_acknowledge(wire, 2)
-    topic = client_messages.DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic
-    request = client_messages.DeleteShareGroupOffsetsRequest(
-        version=version, group_id="s", topics=[topic(topic_name="t"), topic(topic_name="x")]
+    request = client_request(
+        "DeleteShareGroupOffsets", version, group_id="s", topics=[{"topic_name": "t"}, {"topic_name": "x"}]
     )
-    assert wire.ask(request, version).error_code == ErrorCode.NON_EMPTY_GROUP
+    assert wire.exchange(request).error_code == ErrorCode.NON_EMPTY_GROUP
     _heartbeat(wire, -1)
-    errors = [each.error_code for each in wire.ask(request, version).responses]
+    errors = [each.error_code for each in wire.exchange(request).responses]
     assert errors == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert ShareGroups.of(wire.cluster).shares.state("s", wire.topic_id, 0) is None
 

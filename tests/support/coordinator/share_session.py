@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import client_messages
-from kafka.protocol import metadata
 from record_batches import batch
 from sessions import Session
 from topics import WAIT_S
@@ -37,9 +36,8 @@ class ShareSession(Session):
         """Make the topic, and set configs of the group: it begins at the first record, unless it is told otherwise."""
         assert self.create_topic(self.topic, partitions) == 0
         self.wait_for_topic()
-        row = metadata.MetadataRequest.MetadataRequestTopic(name=self.topic, topic_id=None)
-        request = metadata.MetadataRequest(version=12, topics=[row], allow_auto_topic_creation=False)
-        self.topic_id = self.ask(request, metadata.MetadataResponse).topics[0].topic_id
+        row = {"name": self.topic}
+        self.topic_id = self.ask("Metadata", 12, topics=[row], allow_auto_topic_creation=False).topics[0].topic_id
         self.configure({"share.auto.offset.reset": "earliest"} | {f"share.{k}": v for k, v in configs.items()})
 
     def configure(self, configs: Mapping[str, str]) -> None:
@@ -64,8 +62,7 @@ class ShareSession(Session):
             "rack_id": None,
             "subscribed_topic_names": list(topics) or None,
         }
-        request = client_messages.ShareGroupHeartbeatRequest(**fields | changes)
-        reply = self.ask(request, client_messages.ShareGroupHeartbeatResponse)
+        reply = self.ask("ShareGroupHeartbeat", **fields | changes)
         assigned = None if reply.assignment is None else [each.partitions for each in reply.assignment.topic_partitions]
         return reply.error_code, reply.member_epoch, assigned, reply.heartbeat_interval_ms
 
@@ -87,7 +84,7 @@ class ShareSession(Session):
         topic = client_messages.ShareFetchRequest.FetchTopic
         row = topic.FetchPartition
         named = dict.fromkeys([*partitions, *(told or {})])
-        rows = [row(partition_index=each, acknowledgement_batches=_batches(row, told, each)) for each in named]
+        rows = [{"partition_index": each, "acknowledgement_batches": _batches(row, told, each)} for each in named]
         fields: dict[str, Any] = {
             "version": 2,
             "group_id": self.group,
@@ -100,11 +97,10 @@ class ShareSession(Session):
             "batch_size": 500,
             "share_acquire_mode": 0,
             "is_renew_ack": False,
-            "topics": [topic(topic_id=self.topic_id, partitions=rows)] if rows else [],
+            "topics": [{"topic_id": self.topic_id, "partitions": rows}] if rows else [],
             "forgotten_topics_data": [],
         }
-        request = client_messages.ShareFetchRequest(**fields | changes)
-        reply = self.ask(request, client_messages.ShareFetchResponse)
+        reply = self.ask("ShareFetch", **fields | changes)
         answered = [
             (
                 each.partition_index,
@@ -123,25 +119,21 @@ class ShareSession(Session):
         """A ShareAcknowledge: its error, and that of each partition."""
         topic = client_messages.ShareAcknowledgeRequest.AcknowledgeTopic
         row = topic.AcknowledgePartition
-        rows = [row(partition_index=each, acknowledgement_batches=_batches(row, told, each)) for each in told]
+        rows = [{"partition_index": each, "acknowledgement_batches": _batches(row, told, each)} for each in told]
         fields: dict[str, Any] = {
             "version": 2,
             "group_id": self.group,
             "member_id": self.member_id(member),
             "share_session_epoch": epoch,
             "is_renew_ack": False,
-            "topics": [topic(topic_id=self.topic_id, partitions=rows)],
+            "topics": [{"topic_id": self.topic_id, "partitions": rows}],
         }
-        request = client_messages.ShareAcknowledgeRequest(**fields | changes)
-        reply = self.ask(request, client_messages.ShareAcknowledgeResponse)
+        reply = self.ask("ShareAcknowledge", **fields | changes)
         rows = [(each.partition_index, each.error_code) for topic in reply.responses for each in topic.partitions]
         return reply.error_code, sorted(rows)
 
     def describe_as_share_group(self) -> Any:
-        request = client_messages.ShareGroupDescribeRequest(
-            version=1, group_ids=[self.group], include_authorized_operations=False
-        )
-        (group,) = self.ask(request, client_messages.ShareGroupDescribeResponse).groups
+        (group,) = self.ask("ShareGroupDescribe", 1, group_ids=[self.group], include_authorized_operations=False).groups
         members = [
             (
                 member.client_id,
@@ -158,13 +150,13 @@ class ShareSession(Session):
 
     def offsets(self, group: str | None = None, *partitions: int) -> Any:
         """DescribeShareGroupOffsets: of the group its error, of each partition start, lag and error."""
-        row = client_messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
-        topic = row.DescribeShareGroupOffsetsRequestTopic
-        topics = [topic(topic_name=self.topic, partitions=list(partitions))] if partitions else None
-        request = client_messages.DescribeShareGroupOffsetsRequest(
-            version=1, groups=[row(group_id=self.group if group is None else group, topics=topics)]
+        topics = [{"topic_name": self.topic, "partitions": list(partitions)}] if partitions else None
+        reply = self.ask(
+            "DescribeShareGroupOffsets",
+            1,
+            groups=[{"group_id": self.group if group is None else group, "topics": topics}],
         )
-        (answer,) = self.ask(request, client_messages.DescribeShareGroupOffsetsResponse).groups
+        (answer,) = reply.groups
         rows = [
             (each.partition_index, each.start_offset, each.lag, each.error_code)
             for topic in answer.topics
@@ -173,26 +165,23 @@ class ShareSession(Session):
         return answer.error_code, sorted(rows)
 
     def set_offsets(self, starts: Mapping[int, int], topic_name: str | None = None, group: str | None = None) -> Any:
-        topic = client_messages.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
-        row = topic.AlterShareGroupOffsetsRequestPartition
-        rows = [row(partition_index=number, start_offset=offset) for number, offset in starts.items()]
-        request = client_messages.AlterShareGroupOffsetsRequest(
-            version=0,
+        rows = [{"partition_index": number, "start_offset": offset} for number, offset in starts.items()]
+        reply = self.ask(
+            "AlterShareGroupOffsets",
+            0,
             group_id=self.group if group is None else group,
-            topics=[topic(topic_name=self.topic if topic_name is None else topic_name, partitions=rows)],
+            topics=[{"topic_name": self.topic if topic_name is None else topic_name, "partitions": rows}],
         )
-        reply = self.ask(request, client_messages.AlterShareGroupOffsetsResponse)
         rows = [(each.partition_index, each.error_code) for topic in reply.responses for each in topic.partitions]
         return reply.error_code, sorted(rows)
 
     def forget_offsets(self, *names: str, group: str | None = None) -> Any:
-        topic = client_messages.DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic
-        request = client_messages.DeleteShareGroupOffsetsRequest(
-            version=0,
+        reply = self.ask(
+            "DeleteShareGroupOffsets",
+            0,
             group_id=self.group if group is None else group,
-            topics=[topic(topic_name=each) for each in names],
+            topics=[{"topic_name": each} for each in names],
         )
-        reply = self.ask(request, client_messages.DeleteShareGroupOffsetsResponse)
         return reply.error_code, [each.error_code for each in reply.responses]
 
 

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import client_messages
+from client_messages import client_request
 from wires import Wire
 
 
 def topology(source: str = "t", epoch: int = 0) -> Any:
     """One subtopology that reads a topic and keeps state."""
-    row = client_messages.StreamsGroupHeartbeatRequest.Topology
-    changelog = row.Subtopology.TopicInfo(
-        name="app-counts-changelog",
-        partitions=0,
-        replication_factor=0,
-        topic_configs=[row.Subtopology.TopicInfo.KeyValue(key="cleanup.policy", value="compact")],
-    )
-    subtopology = row.Subtopology(
-        subtopology_id="0",
-        source_topics=[source],
-        source_topic_regex=[],
-        state_changelog_topics=[changelog],
-        repartition_sink_topics=[],
-        repartition_source_topics=[],
-        copartition_groups=[],
-    )
-    return row(epoch=epoch, subtopologies=[subtopology])
+    changelog = {
+        "name": "app-counts-changelog",
+        "partitions": 0,
+        "replication_factor": 0,
+        "topic_configs": [{"key": "cleanup.policy", "value": "compact"}],
+    }
+    subtopology = {"subtopology_id": "0", "source_topics": [source], "state_changelog_topics": [changelog]}
+    return {"epoch": epoch, "subtopologies": [subtopology]}
 
 
 def streams_heartbeat(version: int = 0, **changes: Any) -> Any:
@@ -44,12 +35,12 @@ def streams_heartbeat(version: int = 0, **changes: Any) -> Any:
         "warmup_tasks": [],
         "process_id": "p",
     }
-    return client_messages.StreamsGroupHeartbeatRequest(**fields | changes)
+    return client_request("StreamsGroupHeartbeat", **fields | changes)
 
 
 def beat(wire: Wire, version: int = 0, **changes: Any) -> Any:
     """A heartbeat, and its answer."""
-    return wire.ask(streams_heartbeat(version, **changes), version)
+    return wire.exchange(streams_heartbeat(version, **changes))
 
 
 def streams_group_heartbeat(wire: Wire, version: int) -> None:
@@ -73,10 +64,8 @@ def streams_group_heartbeat(wire: Wire, version: int) -> None:
 def streams_group_describe(wire: Wire, version: int) -> None:
     for epoch in (0, 2, 3):
         beat(wire, member_epoch=epoch, topology=None if epoch else topology())
-    request = client_messages.StreamsGroupDescribeRequest(
-        version=version, group_ids=["app", "missing"], include_authorized_operations=True
-    )
-    found, missing = wire.ask(request, version).groups
+    answer = wire.ask("StreamsGroupDescribe", version, group_ids=["app", "missing"], include_authorized_operations=True)
+    found, missing = answer.groups
     assert (found.group_state, found.group_epoch, found.assignment_epoch) == ("Stable", 3, 3)
     (subtopology,) = found.topology.subtopologies
     assert (subtopology.source_topics, subtopology.state_changelog_topics[0].partitions) == (["t"], 2)

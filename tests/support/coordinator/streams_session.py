@@ -6,12 +6,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import client_messages
 from consumer_session import ConsumerSession
-from kafka.protocol import admin, consumer, metadata
 from topics import WAIT_S
 
-_Heartbeat = client_messages.StreamsGroupHeartbeatRequest
 _Tasks = Mapping[str, Sequence[int]]
 _TOPIC = 2
 _KINDS = ("active", "standby", "warmup")
@@ -47,9 +44,7 @@ class StreamsSession(ConsumerSession):
         ``repartitioned`` are its sources that are made for it with so many partitions (0: as many as are needed);
         ``together`` are groups of sources and of those that must have the same partitions, by their places.
         """
-        row = _Heartbeat.Topology.Subtopology
-        config = _Heartbeat.KeyValue
-        configs = [config(key="cleanup.policy", value="compact"), config(key="segment.bytes", value="2000000")]
+        configs = [{"key": "cleanup.policy", "value": "compact"}, {"key": "segment.bytes", "value": "2000000"}]
         fields: dict[str, Any] = {
             "subtopology_id": number,
             "source_topics": [self.full(name) for name in sources],
@@ -60,18 +55,21 @@ class StreamsSession(ConsumerSession):
                 self.internal_topic(name, partitions) for name, partitions in (repartitioned or {}).items()
             ],
             "copartition_groups": [
-                row.CopartitionGroup(source_topics=sources, source_topic_regex=[], repartition_source_topics=others)
-                for sources, others in together
+                {"source_topics": sources, "repartition_source_topics": others} for sources, others in together
             ],
         }
-        return row(**fields | changes)
+        return {**fields | changes}
 
     def internal_topic(self, name: str, partitions: int, configs: Sequence[Any] = ()) -> Any:
-        row = _Heartbeat.Topology.Subtopology.TopicInfo
-        return row(name=self.full(name), partitions=partitions, replication_factor=0, topic_configs=list(configs))
+        return {
+            "name": self.full(name),
+            "partitions": partitions,
+            "replication_factor": 0,
+            "topic_configs": list(configs),
+        }
 
     def topology(self, *subtopologies: Any, epoch: int = 0) -> Any:
-        return _Heartbeat.Topology(epoch=epoch, subtopologies=list(subtopologies))
+        return {"epoch": epoch, "subtopologies": list(subtopologies)}
 
     def enter(self, member: str, *subtopologies: Any, topology_epoch: int = 0, **changes: Any) -> Any:
         """A first heartbeat with a topology; each member is a process of its own, unless it is told otherwise."""
@@ -117,7 +115,7 @@ class StreamsSession(ConsumerSession):
             "task_end_offsets": None,
             "shutdown_application": False,
         }
-        reply = self.ask(_Heartbeat(**fields | changes), client_messages.StreamsGroupHeartbeatResponse)
+        reply = self.ask("StreamsGroupHeartbeat", **fields | changes)
         given = [getattr(reply, f"{kind}_tasks") for kind in _KINDS]
         tasks = None if None in given else tuple(_by_subtopology(each) for each in given)
         if tasks is not None:
@@ -176,10 +174,13 @@ class StreamsSession(ConsumerSession):
         return sorted((self.short(each.topic), sorted(each.partitions)) for each in topics)
 
     def describe_as_streams_group(self, group_id: str | None = None) -> Any:
-        request = client_messages.StreamsGroupDescribeRequest(
-            version=0, group_ids=[self.group if group_id is None else group_id], include_authorized_operations=False
+        answer = self.ask(
+            "StreamsGroupDescribe",
+            0,
+            group_ids=[self.group if group_id is None else group_id],
+            include_authorized_operations=False,
         )
-        (group,) = self.ask(request, client_messages.StreamsGroupDescribeResponse).groups
+        (group,) = answer.groups
         members = [
             (
                 (each.member_id, each.member_epoch, each.instance_id, each.rack_id, each.client_id, each.client_host),
@@ -219,20 +220,14 @@ class StreamsSession(ConsumerSession):
 
     def made(self, name: str, *configs: str) -> Any:
         """What was made of a topic: an error, its partitions, and these configs of it."""
-        row = metadata.MetadataRequest.MetadataRequestTopic(name=self.full(name), topic_id=None)
-        request = metadata.MetadataRequest(version=12, topics=[row], allow_auto_topic_creation=False)
-        (topic,) = self.ask(request, metadata.MetadataResponse).topics
-        resource = admin.DescribeConfigsRequest.DescribeConfigsResource(
-            resource_type=_TOPIC, resource_name=self.full(name), configuration_keys=list(configs)
-        )
-        described = admin.DescribeConfigsRequest(version=4, resources=[resource], include_synonyms=False)
-        (found,) = self.ask(described, admin.DescribeConfigsResponse).results
+        (topic,) = self.ask("Metadata", 12, topics=[{"name": self.full(name)}], allow_auto_topic_creation=False).topics
+        resource = {"resource_type": _TOPIC, "resource_name": self.full(name), "configuration_keys": list(configs)}
+        (found,) = self.ask("DescribeConfigs", 4, resources=[resource], include_synonyms=False).results
         return topic.error_code, len(topic.partitions), sorted((each.name, each.value) for each in found.configs)
 
     def delete_topic(self, name: str) -> int:
-        row = admin.DeleteTopicsRequest.DeleteTopicState(name=self.full(name), topic_id=None)
-        request = admin.DeleteTopicsRequest(version=6, topics=[row], timeout_ms=60_000)
-        return int(self.ask(request, admin.DeleteTopicsResponse).responses[0].error_code)
+        row = {"name": self.full(name)}
+        return int(self.ask("DeleteTopics", 6, topics=[row], timeout_ms=60_000).responses[0].error_code)
 
     def configure(self, **configs: str | None) -> int:
         """Set configs of the group, named as Kafka's without ``streams.`` and with underscores; None takes one away.
@@ -250,30 +245,24 @@ class StreamsSession(ConsumerSession):
 
     def forget(self, *names: str) -> Any:
         """OffsetDelete of partition 0 of these topics."""
-        topic = consumer.OffsetDeleteRequest.OffsetDeleteRequestTopic
-        topics = [
-            topic(name=self.full(name), partitions=[topic.OffsetDeleteRequestPartition(partition_index=0)])
-            for name in names
-        ]
-        reply = self.ask(
-            consumer.OffsetDeleteRequest(version=0, group_id=self.group, topics=topics), consumer.OffsetDeleteResponse
-        )
+        topics = [{"name": self.full(name), "partitions": [{"partition_index": 0}]} for name in names]
+        reply = self.ask("OffsetDelete", 0, group_id=self.group, topics=topics)
         return reply.error_code, [each.error_code for topic in reply.topics for each in topic.partitions]
 
 
 def endpoint(host: str, port: int) -> Any:
     """Where a member's process answers interactive queries."""
-    return _Heartbeat.Endpoint(host=host, port=port)
+    return {"host": host, "port": port}
 
 
 def tags(**values: str) -> list[Any]:
     """What a member's process is told apart by, such as its zone."""
-    return [_Heartbeat.KeyValue(key=key, value=value) for key, value in values.items()]
+    return [{"key": key, "value": value} for key, value in values.items()]
 
 
 def task_ids(tasks: _Tasks) -> list[Any]:
     """Tasks by subtopology, as heartbeats carry them."""
-    return [_Heartbeat.TaskIds(subtopology_id=each, partitions=list(numbers)) for each, numbers in tasks.items()]
+    return [{"subtopology_id": each, "partitions": list(numbers)} for each, numbers in tasks.items()]
 
 
 def _by_subtopology(tasks: Any) -> dict[str, list[int]]:

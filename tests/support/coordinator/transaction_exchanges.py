@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import client_messages as messages
+from client_messages import client_request
 from record_batches import batch
 from wires import only
 
@@ -24,8 +24,7 @@ def state(wire: Any) -> TransactionState:
 
 def begun(wire: Any) -> tuple[int, int]:
     """A producer that may begin a transaction."""
-    request = messages.InitProducerIdRequest(version=5, transactional_id=ID, transaction_timeout_ms=1000)
-    answer = wire.ask(request, 5)
+    answer = wire.ask("InitProducerId", 5, transactional_id=ID, transaction_timeout_ms=1000)
     assert answer.error_code == 0
     return answer.producer_id, answer.producer_epoch
 
@@ -33,30 +32,29 @@ def begun(wire: Any) -> tuple[int, int]:
 def writing(wire: Any) -> tuple[int, int]:
     """A producer that has written to partition 1 in a transaction."""
     who = begun(wire)
-    topic = messages.ProduceRequest.TopicProduceData
     data = batch([b"x"], producer=(*who, 0), transactional=True)
-    rows = [topic(name="t", partition_data=[topic.PartitionProduceData(index=1, records=data)])]
-    request = messages.ProduceRequest(version=12, transactional_id=ID, acks=-1, timeout_ms=1, topic_data=rows)
-    assert only(only(wire.ask(request, 12).responses).partition_responses).error_code == 0
+    rows = [{"name": "t", "partition_data": [{"index": 1, "records": data}]}]
+    answer = wire.ask("Produce", 12, transactional_id=ID, acks=-1, timeout_ms=1, topic_data=rows)
+    assert only(only(answer.responses).partition_responses).error_code == 0
     return who
 
 
 def add_partitions_to_txn(wire: Any, version: int) -> None:
     who = begun(wire)
-    row = messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
-    topic = row.AddPartitionsToTxnTopic(name="t", partitions=[0, 1])
-    asked = row(
-        transactional_id=ID, producer_id=who[0], producer_epoch=who[1], verify_only=False, topics=[topic]
-    )  # fmt: skip
-    request = messages.AddPartitionsToTxnRequest(
-        version=version,
+    topic = {"name": "t", "partitions": [0, 1]}
+    asked = {
+        "transactional_id": ID, "producer_id": who[0], "producer_epoch": who[1], "verify_only": False,
+        "topics": [topic],
+    }  # fmt: skip
+    answer = wire.ask(
+        "AddPartitionsToTxn",
+        version,
         transactions=[asked],
         v3_and_below_transactional_id=ID,
         v3_and_below_producer_id=who[0],
         v3_and_below_producer_epoch=who[1],
         v3_and_below_topics=[topic],
     )
-    answer = wire.ask(request, version)
     if version >= 4:
         found = only(answer.results_by_transaction)
         assert (answer.error_code, found.transactional_id) == (0, ID)
@@ -72,19 +70,16 @@ def add_partitions_to_txn(wire: Any, version: int) -> None:
 
 def add_offsets_to_txn(wire: Any, version: int) -> None:
     who = begun(wire)
-    request = messages.AddOffsetsToTxnRequest(
-        version=version, transactional_id=ID, producer_id=who[0], producer_epoch=who[1], group_id="g"
+    answer = wire.ask(
+        "AddOffsetsToTxn", version, transactional_id=ID, producer_id=who[0], producer_epoch=who[1], group_id="g"
     )
-    assert wire.ask(request, version).error_code == 0
+    assert answer.error_code == 0
     assert only(ClusterTransactions.of(wire.cluster).ids.all[ID].partitions).topic == "__consumer_offsets"
 
 
 def end_txn(wire: Any, version: int) -> None:
     who = writing(wire)
-    request = messages.EndTxnRequest(
-        version=version, transactional_id=ID, producer_id=who[0], producer_epoch=who[1], committed=True
-    )
-    answer = wire.ask(request, version)
+    answer = wire.ask("EndTxn", version, transactional_id=ID, producer_id=who[0], producer_epoch=who[1], committed=True)
     assert answer.error_code == 0
     if version >= 5:
         assert (answer.producer_id, answer.producer_epoch) == (who[0], who[1] + 1)
@@ -96,37 +91,31 @@ def end_txn(wire: Any, version: int) -> None:
 def txn_offset_commit(wire: Any, version: int) -> None:
     who = begun(wire)
     if version < 5:
-        add_offsets = messages.AddOffsetsToTxnRequest(
-            version=3, transactional_id=ID, producer_id=who[0], producer_epoch=who[1], group_id="g"
+        reply = wire.ask(
+            "AddOffsetsToTxn", 3, transactional_id=ID, producer_id=who[0], producer_epoch=who[1], group_id="g"
         )
-        assert wire.ask(add_offsets, 3).error_code == 0
-    topic = messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
-    row = topic.TxnOffsetCommitRequestPartition(
-        partition_index=0, committed_offset=3, committed_leader_epoch=-1, committed_metadata=None
-    )
-    request = messages.TxnOffsetCommitRequest(
-        version=version, transactional_id=ID, group_id="g", producer_id=who[0], producer_epoch=who[1],
-        generation_id=-1, member_id="", group_instance_id=None, topics=[topic(name="t", partitions=[row])],
+        assert reply.error_code == 0
+    row = {"partition_index": 0, "committed_offset": 3, "committed_metadata": None}
+    request = client_request(
+        "TxnOffsetCommit", version, transactional_id=ID, group_id="g", producer_id=who[0], producer_epoch=who[1],
+        member_id="", topics=[{"name": "t", "partitions": [row]}],
     )  # fmt: skip
-    assert only(only(wire.ask(request, version).topics).partitions).error_code == 0
+    assert only(only(wire.exchange(request).topics).partitions).error_code == 0
     groups = wire.cluster.groups
     assert groups.offsets.of("g")[Partition("t", 0)].offset == 2, "not before the transaction ends"
-    end = messages.EndTxnRequest(
-        version=4, transactional_id=ID, producer_id=who[0], producer_epoch=who[1], committed=True
-    )
-    assert wire.ask(end, 4).error_code == 0
+    answer = wire.ask("EndTxn", 4, transactional_id=ID, producer_id=who[0], producer_epoch=who[1], committed=True)
+    assert answer.error_code == 0
     assert groups.offsets.of("g")[Partition("t", 0)] == CommittedOffset(3, -1, "", wire.cluster.now_ms)
 
 
 def write_txn_markers(wire: Any, version: int) -> None:
     who = writing(wire)
-    row = messages.WriteTxnMarkersRequest.WritableTxnMarker
-    topics = [row.WritableTxnMarkerTopic(name="t", partition_indexes=[1, 9])]
-    marker = row(
-        producer_id=who[0], producer_epoch=who[1], transaction_result=False, topics=topics, coordinator_epoch=0,
-        transaction_version=1,
-    )  # fmt: skip
-    answer = wire.ask(messages.WriteTxnMarkersRequest(version=version, markers=[marker]), version)
+    topics = [{"name": "t", "partition_indexes": [1, 9]}]
+    marker = {
+        "producer_id": who[0], "producer_epoch": who[1], "transaction_result": False, "topics": topics,
+        "coordinator_epoch": 0, "transaction_version": 1,
+    }  # fmt: skip
+    answer = wire.ask("WriteTxnMarkers", version, markers=[marker])
     rows = only(only(answer.markers).topics).partitions
     assert [each.error_code for each in rows] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     log = wire.cluster.topics.log("t", 1)
@@ -138,7 +127,7 @@ def list_transactions(wire: Any, version: int) -> None:
 
     def listed(**filters: Any) -> list[str]:
         fields = {"state_filters": [], "producer_id_filters": []} | filters
-        answer = wire.ask(messages.ListTransactionsRequest(version=version, **fields), version)
+        answer = wire.ask("ListTransactions", version, **fields)
         return [each.transactional_id for each in answer.transaction_states]
 
     assert listed() == listed(state_filters=["Ongoing"]) == [ID]
@@ -151,8 +140,7 @@ def list_transactions(wire: Any, version: int) -> None:
 
 def describe_transactions(wire: Any, version: int) -> None:
     who = writing(wire)
-    request = messages.DescribeTransactionsRequest(version=version, transactional_ids=[ID, "none"])
-    found, missing = wire.ask(request, version).transaction_states
+    found, missing = wire.ask("DescribeTransactions", version, transactional_ids=[ID, "none"]).transaction_states
     assert (found.transaction_state, found.producer_id, found.transaction_timeout_ms) == ("Ongoing", who[0], 1000)
     assert (only(found.topics).topic, only(found.topics).partitions) == ("t", [1])
     assert missing.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
@@ -160,8 +148,7 @@ def describe_transactions(wire: Any, version: int) -> None:
 
 def describe_producers(wire: Any, version: int) -> None:
     who = writing(wire)
-    row = messages.DescribeProducersRequest.TopicRequest(name="t", partition_indexes=[1, 9])
-    answer = wire.ask(messages.DescribeProducersRequest(version=version, topics=[row]), version)
+    answer = wire.ask("DescribeProducers", version, topics=[{"name": "t", "partition_indexes": [1, 9]}])
     found, missing = only(answer.topics).partitions
     active = only(found.active_producers)
     assert (active.producer_id, active.last_sequence, active.current_txn_start_offset) == (who[0], 0, 0)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
-from kafka.protocol import admin, consumer, metadata, producer
+from client_messages import client_request
+from kafka.protocol import producer
 from kafka.record import MemoryRecords
 from record_batches import batch
 from sessions import Session
@@ -35,12 +36,12 @@ class Transactor(Session):
         assert self.create_topic(partitions=2) == 0
         self.wait_for_topic()
         for kind, key in ((1, self.transactional_id), (0, self.group)):
-            request = metadata.FindCoordinatorRequest(version=4, key_type=kind, coordinator_keys=[key])
+            request = client_request("FindCoordinator", 4, key_type=kind, coordinator_keys=[key])
             self.again(lambda request=request: self._coordinator(request))
         self.again(lambda: (self.offsets(0, ErrorCode.NONE)[0],), also={ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode(3)})
 
     def _coordinator(self, request: Any) -> tuple[int]:
-        return (self.ask(request, metadata.FindCoordinatorResponse).coordinators[0].error_code,)
+        return (self.exchange(request).coordinators[0].error_code,)
 
     def again(self, act: Callable[[], Any], also: set[ErrorCode] = frozenset()) -> Any:  # type: ignore[assignment]
         """Repeat a request whose answer begins with an error until that is none that goes by itself."""
@@ -58,14 +59,15 @@ class Transactor(Session):
         transactional_id: str | None = None,
     ) -> tuple[int, tuple[int, int]]:
         """The error, and the producer."""
-        request = producer.InitProducerIdRequest(
-            version=version,
+        request = client_request(
+            "InitProducerId",
+            version,
             transactional_id=self.transactional_id if transactional_id is None else transactional_id,
             transaction_timeout_ms=timeout_ms,
             producer_id=told[0],
             producer_epoch=told[1],
         )
-        answer = self.again(lambda: _fields(self.ask(request, producer.InitProducerIdResponse)))
+        answer = self.again(lambda: _fields(self.exchange(request)))
         return answer[0], answer[1:]
 
     def begin(self) -> tuple[int, int]:
@@ -88,8 +90,9 @@ class Transactor(Session):
 
     def add(self, who: tuple[int, int], *numbers: int, version: int = 3, topic: str | None = None) -> list[int]:
         rows = [producer.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction.AddPartitionsToTxnTopic]
-        request = producer.AddPartitionsToTxnRequest(
-            version=version,
+        request = client_request(
+            "AddPartitionsToTxn",
+            version,
             v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=who[0],
             v3_and_below_producer_epoch=who[1],
@@ -97,7 +100,7 @@ class Transactor(Session):
         )
 
         def once() -> list[int]:
-            (found,) = self.ask(request, producer.AddPartitionsToTxnResponse).results_by_topic_v3_and_below
+            (found,) = self.exchange(request).results_by_topic_v3_and_below
             # Kafka answers in the order of a hash map, in which the topic's name counts.
             rows = sorted(found.results_by_partition, key=lambda each: each.partition_index)
             return [each.partition_error_code for each in rows]
@@ -105,11 +108,11 @@ class Transactor(Session):
         return self.again(once)
 
     def add_group(self, who: tuple[int, int], version: int = 4) -> int:
-        request = producer.AddOffsetsToTxnRequest(
-            version=version, transactional_id=self.transactional_id, producer_id=who[0], producer_epoch=who[1],
-            group_id=self.group,
+        request = client_request(
+            "AddOffsetsToTxn", version, transactional_id=self.transactional_id, producer_id=who[0],
+            producer_epoch=who[1], group_id=self.group,
         )  # fmt: skip
-        return self.again(lambda: (self.ask(request, producer.AddOffsetsToTxnResponse).error_code,))[0]
+        return self.again(lambda: (self.exchange(request).error_code,))[0]
 
     def write(
         self, who: tuple[int, int], sequence: int = 0, *, partition: int = 0, version: int = 12, records: int = 1,
@@ -118,25 +121,24 @@ class Transactor(Session):
         data = batch(
             [b"x"] * records, timestamp=NOW_MS, producer=(*who, sequence), transactional=transactional
         )  # fmt: skip
-        topic = producer.ProduceRequest.TopicProduceData
-        rows = [topic(name=self.topic, partition_data=[topic.PartitionProduceData(index=partition, records=data)])]
-        request = producer.ProduceRequest(
-            version=version, transactional_id=self.transactional_id if transactional_id == "" else transactional_id,
+        rows = [{"name": self.topic, "partition_data": [{"index": partition, "records": data}]}]
+        request = client_request(
+            "Produce", version, transactional_id=self.transactional_id if transactional_id == "" else transactional_id,
             acks=-1, timeout_ms=60_000, topic_data=rows,
         )  # fmt: skip
 
         def once() -> tuple[int, int]:
-            reply = self.ask(request, producer.ProduceResponse).responses[0].partition_responses[0]
+            reply = self.exchange(request).responses[0].partition_responses[0]
             return reply.error_code, reply.base_offset
 
         return self.again(once, also={ErrorCode.NOT_ENOUGH_REPLICAS})
 
     def end(self, who: tuple[int, int], committed: bool, *, version: int = 5) -> tuple[int, tuple[int, int]]:
-        request = producer.EndTxnRequest(
-            version=version, transactional_id=self.transactional_id, producer_id=who[0], producer_epoch=who[1],
+        request = client_request(
+            "EndTxn", version, transactional_id=self.transactional_id, producer_id=who[0], producer_epoch=who[1],
             committed=committed,
         )  # fmt: skip
-        answer = self.again(lambda: _fields(self.ask(request, producer.EndTxnResponse)))
+        answer = self.again(lambda: _fields(self.exchange(request)))
         self.settle()
         return answer[0], answer[1:] if version >= 5 else (-1, -1)
 
@@ -150,53 +152,42 @@ class Transactor(Session):
         self, who: tuple[int, int], offset: int, *, version: int = 5, member: str = "", generation: int = -1,
         transactional_id: str | None = None,
     ) -> int:  # fmt: skip
-        topic = producer.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
-        partition = topic.TxnOffsetCommitRequestPartition(
-            partition_index=0, committed_offset=offset, committed_leader_epoch=-1, committed_metadata="m"
-        )
-        request = producer.TxnOffsetCommitRequest(
-            version=version, transactional_id=transactional_id or self.transactional_id, group_id=self.group,
-            producer_id=who[0], producer_epoch=who[1], generation_id=generation, member_id=self.member(member),
-            group_instance_id=None, topics=[topic(name=self.topic, partitions=[partition])],
+        partition = {"partition_index": 0, "committed_offset": offset, "committed_metadata": "m"}
+        request = client_request(
+            "TxnOffsetCommit", version, transactional_id=transactional_id or self.transactional_id,
+            group_id=self.group, producer_id=who[0], producer_epoch=who[1], generation_id=generation,
+            member_id=self.member(member), topics=[{"name": self.topic, "partitions": [partition]}],
         )  # fmt: skip
 
         def once() -> tuple[int]:
-            return (self.ask(request, producer.TxnOffsetCommitResponse).topics[0].partitions[0].error_code,)
+            return (self.exchange(request).topics[0].partitions[0].error_code,)
 
         return self.again(once, also={ErrorCode.NOT_ENOUGH_REPLICAS})[0]
 
     def committed(self, *, stable: bool, version: int = 9) -> tuple[int, int, str]:
-        row = consumer.OffsetFetchRequest.OffsetFetchRequestGroup
-        topics = [row.OffsetFetchRequestTopics(name=self.topic, partition_indexes=[0])]
-        request = consumer.OffsetFetchRequest(
-            version=version, require_stable=stable,
-            groups=[row(group_id=self.group, member_id=None, member_epoch=-1, topics=topics)],
-        )  # fmt: skip
-        (found,) = self.ask(request, consumer.OffsetFetchResponse).groups[0].topics[0].partitions
+        topics = [{"name": self.topic, "partition_indexes": [0]}]
+        request = client_request(
+            "OffsetFetch", version, require_stable=stable, groups=[{"group_id": self.group, "topics": topics}]
+        )
+        (found,) = self.exchange(request).groups[0].topics[0].partitions
         return found.error_code, found.committed_offset, found.metadata
 
     def offsets(self, partition: int, isolation: int, timestamp: int = -1) -> tuple[int, int]:
-        topic = consumer.ListOffsetsRequest.ListOffsetsTopic
-        row = topic.ListOffsetsPartition(partition_index=partition, current_leader_epoch=-1, timestamp=timestamp)
-        request = consumer.ListOffsetsRequest(
-            version=7, replica_id=-1, isolation_level=isolation, topics=[topic(name=self.topic, partitions=[row])]
+        row = {"partition_index": partition, "timestamp": timestamp}
+        answer = self.ask(
+            "ListOffsets", 7, isolation_level=isolation, topics=[{"name": self.topic, "partitions": [row]}]
         )
-        (found,) = self.ask(request, consumer.ListOffsetsResponse).topics[0].partitions
+        (found,) = answer.topics[0].partitions
         return found.error_code, found.offset
 
     def read(self, offset: int = 0, *, committed: bool, partition: int = 0, most: int = 100_000) -> tuple[Any, ...]:
         """High watermark, last stable offset, aborted transactions that touch what came, and the batches."""
-        topic = consumer.FetchRequest.FetchTopic
-        row = topic.FetchPartition(
-            partition=partition, current_leader_epoch=-1, fetch_offset=offset, last_fetched_epoch=-1,
-            log_start_offset=-1, partition_max_bytes=most,
+        row = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": most}
+        request = client_request(
+            "Fetch", 12, cluster_id=None, max_wait_ms=0, min_bytes=1, max_bytes=1_000_000, rack_id="",
+            isolation_level=int(committed), topics=[{"topic": self.topic, "partitions": [row]}],
         )  # fmt: skip
-        request = consumer.FetchRequest(
-            version=12, cluster_id=None, max_wait_ms=0, min_bytes=1, max_bytes=1_000_000, rack_id="",
-            isolation_level=int(committed), topics=[topic(topic=self.topic, partitions=[row])],
-            forgotten_topics_data=[],
-        )  # fmt: skip
-        (found,) = self.ask(request, consumer.FetchResponse).responses[0].partitions
+        (found,) = self.exchange(request).responses[0].partitions
         batches = [
             (
                 records.base_offset, len(list(records)), records.is_transactional, records.is_control_batch,
@@ -212,8 +203,7 @@ class Transactor(Session):
 
     def described(self, transactional_id: str | None = None) -> tuple[Any, ...]:
         asked = self.transactional_id if transactional_id is None else transactional_id
-        request = admin.DescribeTransactionsRequest(version=0, transactional_ids=[asked])
-        (found,) = self.ask(request, admin.DescribeTransactionsResponse).transaction_states
+        (found,) = self.ask("DescribeTransactions", 0, transactional_ids=[asked]).transaction_states
         topics = [
             ("ours", sorted(each.partitions)) if each.topic == self.topic else (each.topic, len(each.partitions))
             for each in found.topics
@@ -223,8 +213,7 @@ class Transactor(Session):
 
     def listed(self, version: int = 1, **filters: Any) -> tuple[Any, ...]:
         fields: dict[str, Any] = {"state_filters": [], "producer_id_filters": []} | filters
-        request = admin.ListTransactionsRequest(version=version, **fields)
-        answer = self.ask(request, admin.ListTransactionsResponse)
+        answer = self.ask("ListTransactions", version, **fields)
         ours = [
             each.transaction_state
             for each in answer.transaction_states
@@ -233,9 +222,8 @@ class Transactor(Session):
         return answer.error_code, sorted(answer.unknown_state_filters), ours
 
     def producers(self, partition: int = 0) -> tuple[Any, ...]:
-        row = admin.DescribeProducersRequest.TopicRequest(name=self.topic, partition_indexes=[partition])
-        request = admin.DescribeProducersRequest(version=0, topics=[row])
-        (found,) = self.ask(request, admin.DescribeProducersResponse).topics[0].partitions
+        row = {"name": self.topic, "partition_indexes": [partition]}
+        (found,) = self.ask("DescribeProducers", 0, topics=[row]).topics[0].partitions
         rows = [
             (self.number(each.producer_id), each.producer_epoch, each.last_sequence, each.coordinator_epoch,
              each.current_txn_start_offset)
@@ -247,14 +235,12 @@ class Transactor(Session):
         self, who: tuple[int, int], *, committed: bool = False, coordinator_epoch: int = -1, partition: int = 0,
         version: int = 1, transactions: int = 0,
     ) -> int:  # fmt: skip
-        row = producer.WriteTxnMarkersRequest.WritableTxnMarker
-        topic = row.WritableTxnMarkerTopic(name=self.topic, partition_indexes=[partition])
-        marker = row(
-            producer_id=who[0], producer_epoch=who[1], transaction_result=committed, topics=[topic],
-            coordinator_epoch=coordinator_epoch, transaction_version=transactions,
-        )  # fmt: skip
-        request = producer.WriteTxnMarkersRequest(version=version, markers=[marker])
-        (found,) = self.ask(request, producer.WriteTxnMarkersResponse).markers
+        topic = {"name": self.topic, "partition_indexes": [partition]}
+        marker = {
+            "producer_id": who[0], "producer_epoch": who[1], "transaction_result": committed, "topics": [topic],
+            "coordinator_epoch": coordinator_epoch, "transaction_version": transactions,
+        }  # fmt: skip
+        (found,) = self.ask("WriteTxnMarkers", version, markers=[marker]).markers
         return int(found.topics[0].partitions[0].error_code)
 
 

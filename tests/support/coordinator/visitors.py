@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from kafka.net.sasl.scram import ScramClient
-from kafka.protocol import admin, consumer, metadata, sasl
 from sessions import Session
 
 
@@ -16,18 +15,15 @@ class Visitor(Session):
     """One connection that tries to log in."""
 
     def versions(self, version: int = 3, software: str = "test") -> int:
-        request = metadata.ApiVersionsRequest(
-            version=version, client_software_name=software, client_software_version="1"
-        )
-        return int(self.ask(request, metadata.ApiVersionsResponse).error_code)
+        answer = self.ask("ApiVersions", version, client_software_name=software, client_software_version="1")
+        return int(answer.error_code)
 
     def handshake(self, mechanism: str, version: int = 1) -> tuple[int, list[str]]:
-        answer = self.ask(sasl.SaslHandshakeRequest(version=version, mechanism=mechanism), sasl.SaslHandshakeResponse)
+        answer = self.ask("SaslHandshake", version, mechanism=mechanism)
         return answer.error_code, sorted(answer.mechanisms)
 
     def step(self, token: bytes, version: int = 2) -> Any:
-        request = sasl.SaslAuthenticateRequest(version=version, auth_bytes=token)
-        return self.ask(request, sasl.SaslAuthenticateResponse)
+        return self.ask("SaslAuthenticate", version, auth_bytes=token)
 
     def authenticate(self, token: bytes, version: int = 2) -> tuple[int, str | None, bytes, int]:
         answer = self.step(token, version)
@@ -57,28 +53,17 @@ class Visitor(Session):
 
     def alter_scram(self, *changes: tuple[str, int, int | None]) -> Any:
         """Delete (``None``) or put, with so many iterations, credentials of users for mechanisms by their number."""
-        request = admin.AlterUserScramCredentialsRequest
-        deletions = [
-            request.ScramCredentialDeletion(name=name, mechanism=kind) for name, kind, count in changes if count is None
-        ]
+        deletions = [{"name": name, "mechanism": kind} for name, kind, count in changes if count is None]
         upsertions = [
-            request.ScramCredentialUpsertion(
-                name=name, mechanism=kind, iterations=count, salt=b"s" * 20, salted_password=b"p" * 32
-            )
+            {"name": name, "mechanism": kind, "iterations": count, "salt": b"s" * 20, "salted_password": b"p" * 32}
             for name, kind, count in changes
             if count is not None
         ]
-        answer = self.ask(
-            request(version=0, deletions=deletions, upsertions=upsertions), admin.AlterUserScramCredentialsResponse
-        )
+        answer = self.ask("AlterUserScramCredentials", 0, deletions=deletions, upsertions=upsertions)
         return sorted((each.user, each.error_code, each.error_message) for each in answer.results)
 
     def described_scram(self, *names: str) -> Any:
-        request = admin.DescribeUserScramCredentialsRequest
-        answer = self.ask(
-            request(version=0, users=[request.UserName(name=name) for name in names]),
-            admin.DescribeUserScramCredentialsResponse,
-        )
+        answer = self.ask("DescribeUserScramCredentials", 0, users=[{"name": name} for name in names])
         return answer.error_code, sorted(
             (
                 each.user, each.error_code, each.error_message,
@@ -89,10 +74,7 @@ class Visitor(Session):
 
     def works(self) -> int:
         """The error of a request that only who has logged in may send."""
-        request = consumer.HeartbeatRequest(
-            version=4, group_id="secured-g", generation_id=1, member_id="m", group_instance_id=None
-        )
-        return int(self.ask(request, consumer.HeartbeatResponse).error_code)
+        return int(self.ask("Heartbeat", 4, group_id="secured-g", generation_id=1, member_id="m").error_code)
 
     def is_hung_up_on(self) -> bool:
         try:

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-from client_messages import client_message
+from client_messages import client_request, client_response
 from commits import commit
 from record_batches import batch
 
@@ -42,15 +42,18 @@ class Wire:
         call = Call(next(TOKENS), decode_request(frame, APIS, most=1_000_000), "/127.0.0.1")
         return self.router.receive(call, 1000)
 
-    def ask(self, request: Any, version: int) -> Any:
+    def ask(self, api: str, /, version: int, **values: Any) -> Any:
         """Send a request, and read the one answer that comes, as the client would."""
+        return self.exchange(client_request(api, version, **values))
+
+    def exchange(self, request: Any) -> Any:
         request.with_header(7, "client")
         (answer,) = self.send(bytes(request.encode(header=True)))
         if isinstance(answer.response, EncodedBody):
             frame = frame_body(answer.response.data, 7, flexible=answer.response.flexible)
         else:
             frame = bytes(encode_response(answer.response, answer.call.version, 7))
-        return client_message(answer.call.request.api.response.__name__).decode(frame[4:], version=version, header=True)
+        return client_response(request).decode(frame[4:], version=request.API_VERSION, header=True)
 
 
 def allow(wire: Wire, *granted: str) -> None:

@@ -7,13 +7,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 from commits import commit
-from kafka.protocol.consumer import (
-    HeartbeatRequest,
-    HeartbeatResponse,
-    JoinGroupResponse,
-    SyncGroupRequest,
-    SyncGroupResponse,
-)
 from peers import Peer, join
 from record_batches import batch
 
@@ -34,23 +27,23 @@ class Member:
         self.member_id = ""
 
     async def join(self) -> None:
-        joined = await self.peer.ask(join("g", session_timeout_ms=10_000), JoinGroupResponse)
+        joined = await self.peer.exchange(join("g", session_timeout_ms=10_000))
         self.member_id = joined.member_id
-        row = SyncGroupRequest.SyncGroupRequestAssignment
         assignment = Assignment(partitions={"t": [0, 1]}).encode()
-        request = SyncGroupRequest(
-            version=1,
+        answer = await self.peer.ask(
+            "SyncGroup",
+            1,
             group_id="g",
             generation_id=joined.generation_id,
             member_id=self.member_id,
-            assignments=[row(member_id=self.member_id, assignment=assignment)],
+            assignments=[{"member_id": self.member_id, "assignment": assignment}],
         )
-        assert (await self.peer.ask(request, SyncGroupResponse)).error_code == 0
+        assert answer.error_code == 0
 
     async def beat(self) -> int:
         generation = self.coordinator.groups.get("g").generation
-        request = HeartbeatRequest(version=1, group_id="g", generation_id=generation, member_id=self.member_id)
-        return int((await self.peer.ask(request, HeartbeatResponse)).error_code)
+        answer = await self.peer.ask("Heartbeat", 1, group_id="g", generation_id=generation, member_id=self.member_id)
+        return int(answer.error_code)
 
 
 @pytest.fixture
