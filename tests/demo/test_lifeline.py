@@ -5,10 +5,8 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Callable
 
-from topics import WAIT_S
+from topics import until
 
 from loadwise.demo.process import child
 
@@ -38,13 +36,6 @@ def alive(pid: int) -> bool:
         return stat.read().rpartition(")")[2].split()[0] != "Z"
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_a_child_ends_with_a_parent_that_is_killed() -> None:
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(PARENT)], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
@@ -52,7 +43,7 @@ def test_a_child_ends_with_a_parent_that_is_killed() -> None:
         assert alive(pid)
         parent.send_signal(signal.SIGKILL)
         parent.wait()
-    wait_until(lambda: not alive(pid))
+    until(lambda: not alive(pid))
 
 
 async def test_a_child_that_does_not_listen_is_killed_with_its_own_children() -> None:
@@ -61,4 +52,4 @@ async def test_a_child_that_does_not_listen_is_killed_with_its_own_children() ->
         grandchild = int(await anext(process.lines()))
         await process.close(grace_s=0.1)
     assert not alive(process.pid)
-    wait_until(lambda: not alive(grandchild))
+    until(lambda: not alive(grandchild))

@@ -4,13 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from topics import WAIT_S
+from topics import WAIT_S, until
 
 
 @contextmanager
@@ -43,13 +42,6 @@ def processes_of(topic: str) -> dict[int, str]:
     return {int(pid): command for pid, _, command in rows if topic in command}
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_all_of_it_small(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     options = ("--records=3000", "--rate=3000", "--assignor=cooperative-sticky", "--assignor=weighted")
@@ -77,19 +69,19 @@ def test_all_of_it_small(tmp_path: Path) -> None:
 def test_it_leaves_no_process_behind(blow: signal.Signals, status: int, tmp_path: Path) -> None:
     with running("--records=3000", "--rate=100", "--assignor=range", html=tmp_path / "page.html") as demo:
         topic = topic_of(demo)
-        wait_until(lambda: len(processes_of(topic)) == 5)  # the coordinator and four members
+        until(lambda: len(processes_of(topic)) == 5)  # the coordinator and four members
         demo.send_signal(blow)
         output, _ = demo.communicate(timeout=WAIT_S)
         assert demo.returncode == status, output
         if blow == signal.SIGINT:
             assert processes_of(topic) == {}, "gone before the demo itself is"
-        wait_until(lambda: not processes_of(topic))
+        until(lambda: not processes_of(topic))
 
 
 def test_it_fails_when_a_member_dies_and_says_which(tmp_path: Path) -> None:
     with running("--records=3000", "--rate=100", "--assignor=sticky", html=tmp_path / "page.html") as demo:
         topic = topic_of(demo)
-        wait_until(lambda: len(processes_of(topic)) == 5)
+        until(lambda: len(processes_of(topic)) == 5)
         victim = next(pid for pid, command in processes_of(topic).items() if "--client-id=2-aiokafka" in command)
         os.kill(victim, signal.SIGKILL)
         output, _ = demo.communicate(timeout=WAIT_S)

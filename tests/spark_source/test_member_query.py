@@ -16,7 +16,7 @@ pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brin
 
 from confluent_kafka.admin import AdminClient
 from started_queries import NOT_CONNECTED
-from topics import WAIT_S
+from topics import WAIT_S, until
 
 from loadwise import kafka_python_consumer
 from loadwise.spark_source.planning.progress import Lag
@@ -154,10 +154,7 @@ def test_a_query_shares_a_group_and_leaves_it_when_it_is_stopped(spark, topic, t
         query.wait_for(lambda: set(sink.came()) | set(came) == everything(60))
     wait_until_alone(topic, group_id, 1)
     topic.write([30] * PARTITIONS)
-    deadline = time.monotonic() + WAIT_S
-    while set(sink.came()) | set(came) != everything(90):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)  # between two looks
+    until(lambda: set(sink.came()) | set(came) == everything(90))
     consumer.end()
     topic.write([30] * PARTITIONS)
     with Query(frame(spark, topic, group_id), tmp_path, sink) as query:

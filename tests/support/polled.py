@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from topics import WAIT_S
+from topics import WAIT_S, until
 
 Result = TypeVar("Result")
 
@@ -90,9 +90,10 @@ def polled(make: Callable[..., Any], *topics: str, listener: Any = None, **confi
 
 def know(consumer: Any) -> None:
     """Wait until a consumer that has subscribed, and was not polled yet, knows the partitions of its topics."""
-    deadline = time.monotonic() + WAIT_S
-    while not all(consumer.partitions_for_topic(topic) for topic in consumer.subscription()):
-        assert time.monotonic() < deadline, f"the broker tells no partitions of {consumer.subscription()}"
+    until(
+        lambda: all(consumer.partitions_for_topic(topic) for topic in consumer.subscription()),
+        lambda: f"the broker tells no partitions of {consumer.subscription()}",
+    )
 
 
 def settle(members: list[Polled], partitions: int) -> None:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from kafka_process import kafka_from_jars
-from topics import WAIT_S
+from topics import WAIT_S, until
 
 PREFIX = "secured-"
 MODULES = {
@@ -141,7 +140,7 @@ def _allow(open_address: str) -> None:
     everything = AclBindingFilter(
         ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
     )
-    deadline = time.monotonic() + WAIT_S
-    while len(admin.describe_acls(everything, request_timeout=WAIT_S).result(WAIT_S)) < len(wanted):
-        assert time.monotonic() < deadline, "the broker does not know all ACLs"
-        time.sleep(0.05)  # between two looks
+    until(
+        lambda: len(admin.describe_acls(everything, request_timeout=WAIT_S).result(WAIT_S)) >= len(wanted),
+        lambda: "the broker does not know all ACLs",
+    )

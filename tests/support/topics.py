@@ -13,8 +13,8 @@ WAIT_S = 90.0
 """How long a test waits for what must happen. Machines that run tests are slow at times; what hangs, hangs longer."""
 
 
-def until(reached: Callable[[], bool], told: Callable[[], object]) -> None:
-    """Wait for a condition, and tell of the state where it does not come."""
+def until(reached: Callable[[], object], told: Callable[[], object] = lambda: "") -> None:
+    """Wait for a condition, and report the state if it does not come."""
     deadline = time.monotonic() + WAIT_S
     while not reached():
         assert time.monotonic() < deadline, told()

@@ -15,7 +15,7 @@ from client_messages import client_request
 from consumer_session import ConsumerSession
 from kafka.record.util import calc_crc32c
 from record_batches import batch
-from topics import WAIT_S
+from topics import WAIT_S, until
 
 from loadwise.coordinator import Coordinator
 from loadwise.protocol.consumer import Subscription
@@ -50,12 +50,6 @@ def session_at(address: str) -> Iterator[ConsumerSession]:
 
 def found(session: ConsumerSession, request: Any) -> int:
     return int(session.exchange(request).coordinators[0].error_code)
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not is_so():
-        assert time.monotonic() < deadline
 
 
 def produced(session: ConsumerSession, records: bytes) -> Any:

@@ -12,7 +12,7 @@ from beside_kafka import Scenario, scenarios, sessions_agree
 from client_messages import client_request
 from record_batches import batch
 from sessions import Session
-from topics import WAIT_S
+from topics import until
 
 from loadwise.coordinator import ThreadedCoordinator
 from loadwise.protocol.error_codes import ErrorCode
@@ -47,9 +47,7 @@ class Records(Session):
 
     def _wait_for_leaders(self) -> None:
         """Kafka tells of a topic some time before its broker leads the partitions."""
-        deadline = time.monotonic() + WAIT_S
-        while any(self.offsets(-1, partition=number)[0][0] for number in (0, 1)):
-            assert time.monotonic() < deadline
+        until(lambda: not any(self.offsets(-1, partition=number)[0][0] for number in (0, 1)))
 
     def fetch(self, *partitions: tuple[int, int, int], version: int = 12, **changes: Any) -> Any:
         """Fetch partitions, each as number, offset and most bytes."""
@@ -181,9 +179,8 @@ def sequences(broker: Records) -> Iterator[Any]:
     yield [send(0, 5, producer_id=7_000_002), send(0, 6, producer_id=7_000_002)]
     yield [send(5, 2**31 - 1, 2, producer_id=7_000_003), send(5, 1, producer_id=7_000_003)]
     request = client_request("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=1000)
-    deadline = time.monotonic() + WAIT_S
-    while broker.exchange(request).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-        assert time.monotonic() < deadline  # Kafka asks its controller for ids at first
+    # Kafka asks its controller for ids at first
+    until(lambda: broker.exchange(request).error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     given = [broker.exchange(request) for _ in range(2)]
     yield [(each.error_code, each.producer_epoch) for each in given]
     assert given[0].producer_id != given[1].producer_id

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from secured_clients import Access, java
 from secured_clients import confluent as confluent_round_trip
 from secured_kafka import PASSWORDS, PREFIX, RIGHTS, SUPER_USERS, SecuredKafka
-from topics import WAIT_S
+from topics import WAIT_S, until
 
 from loadwise.coordinator import Acl, Authorization, Certificates, Coordinator, Security, TlsFiles
 
@@ -65,7 +64,7 @@ def kafka_python(who: Access, wanted: str) -> str:
                     producer.init_transactions()
             case "consume":
                 with KafkaConsumer(TOPIC, **settings, group_id=GROUP) as consumer:
-                    _poll(lambda: consumer.poll(200))
+                    until(lambda: consumer.poll(200))
             case "create":
                 with KafkaAdminClient(**settings) as admin:
                     admin.create_topics([NewTopic(f"{TOPIC}-2", 1, 1)])
@@ -133,7 +132,7 @@ def confluent(who: Access, wanted: str) -> str:
                 consumer = Consumer(settings | {"group.id": GROUP})
                 consumer.subscribe([TOPIC])
                 try:
-                    _poll(
+                    until(
                         lambda: ((message := consumer.poll(0.2)) is not None and told.append(message.error())) or told
                     )
                 finally:
@@ -144,12 +143,6 @@ def confluent(who: Access, wanted: str) -> str:
     except KafkaException as error:
         told.append(error.args[0])
     return told[0].name() if told and told[0] is not None else "nothing"
-
-
-def _poll(step: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not step():
-        assert time.monotonic() < deadline
 
 
 CLIENTS = [kafka_python, aiokafka, confluent]

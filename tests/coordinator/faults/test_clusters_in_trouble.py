@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
@@ -16,7 +15,7 @@ import pytest
 from aiokafka.errors import KafkaError as AiokafkaError
 from confluent_kafka.admin import AdminClient, NewTopic
 from sessions import Session
-from topics import WAIT_S
+from topics import WAIT_S, until
 
 from loadwise.coordinator import BadClusterError, Coordinator, ThreadedCoordinator
 
@@ -111,10 +110,7 @@ def test_records_wait_for_the_only_broker_to_come_back(copy: Callable[..., list[
         fault = coordinator.faults.delay("Produce", 0)
         client = threading.Thread(target=lambda: read.append(copy(address, VALUES)))
         client.start()
-        deadline = time.monotonic() + WAIT_S
-        while not fault.hits:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)  # between two looks
+        until(lambda: fault.hits)
         coordinator.stop_broker(1)
         coordinator.start_broker(1)
         client.join(WAIT_S)
@@ -151,10 +147,8 @@ def test_records_wait_until_a_partition_has_a_leader_again(copy: Callable[..., l
         asked = coordinator.faults.delay("Metadata", 0, topic=TOPIC, times=None)
         client = threading.Thread(target=lambda: read.append(copy(coordinator.bootstrap_servers, VALUES)))
         client.start()
-        deadline = time.monotonic() + WAIT_S
-        while asked.hits < 3:  # it asks again and again who leads
-            assert time.monotonic() < deadline
-            time.sleep(0.01)  # between two looks
+        # it asks again and again who leads
+        until(lambda: asked.hits >= 3)
         assert not read
         coordinator.move_leader(TOPIC, 0)
         client.join(WAIT_S)

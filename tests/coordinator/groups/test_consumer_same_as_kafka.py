@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from beside_kafka import Scenario, scenarios, sessions_agree
 from consumer_session import ConsumerSession, protocols, synced
-from topics import WAIT_S
+from topics import WAIT_S, until
 
 from loadwise.coordinator import ThreadedCoordinator
 
@@ -302,9 +302,7 @@ def an_upgrade_while_a_member_waits(broker: ConsumerSession, *names: str) -> Ite
     waiting.group = broker.group
     with closing(waiting), ThreadPoolExecutor(1) as pool:
         joined = pool.submit(lambda: waiting.join(protocols=protocols(broker, *names), version=3)[:2])
-        deadline = time.monotonic() + WAIT_S
-        while broker.beat(0, generation) != REBALANCE_IN_PROGRESS:
-            assert time.monotonic() < deadline
+        until(lambda: broker.beat(0, generation) == REBALANCE_IN_PROGRESS)
         yield broker.join_as("a", "t")[0]
         yield joined.result(timeout=WAIT_S)
     yield broker.listed()

@@ -11,7 +11,7 @@ import pytest
 from beside_kafka import Scenario, scenarios, steps_agree
 from oauth_tokens import first_message, jws
 from secured_kafka import MAX_SESSION_MS, MODULES, PASSWORDS, SecuredKafka
-from topics import WAIT_S
+from topics import WAIT_S, until
 from visitors import Door
 
 from loadwise.coordinator import Coordinator, Security
@@ -124,9 +124,8 @@ def users(door: Door) -> Iterator[Any]:
         visitor.authenticate(GOOD)
 
         def awaited(*names: str, error: int = 0) -> Any:
-            deadline = time.monotonic() + WAIT_S
-            while {row[1] for row in visitor.described_scram(*names)[1]} != {error}:
-                assert time.monotonic() < deadline  # Kafka's broker hears of it some time after the answer
+            # Kafka's broker hears of it some time after the answer
+            until(lambda: {row[1] for row in visitor.described_scram(*names)[1]} == {error})
             return visitor.described_scram(*names)
 
         yield visitor.alter_scram(("new", 1, 4096), ("other", 2, 16384)), awaited("new", "other")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from client_messages import client_request
 from kafka.protocol import consumer
 from sessions import Session
-from topics import WAIT_S
+from topics import until
 
 
 @pytest.fixture
@@ -30,9 +29,7 @@ def test_a_topic_that_is_named_often_is_answered_once(session: Session) -> None:
 
 
 def test_a_partition_that_is_named_twice_has_no_offset(session: Session) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while describe_topics(session, 1)[0].error_code or describe_topics(session, 1)[0].partitions[0].leader_id < 0:
-        assert time.monotonic() < deadline
+    until(lambda: not (topic := describe_topics(session, 1)[0]).error_code and topic.partitions[0].leader_id >= 0)
     row = {"partition_index": 0, "timestamp": -1}
     for rows, errors in (([row], [0]), ([row, row], [42])):
         (answered,) = session.ask("ListOffsets", 5, topics=[{"name": session.topic, "partitions": rows}]).topics

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from beside_kafka import Scenario, scenarios, sessions_agree
-from topics import WAIT_S
+from topics import until
 from transactors import NOW_MS, Transactor
 
 from loadwise.coordinator import ThreadedCoordinator
@@ -173,10 +172,7 @@ def timing_out(broker: Transactor) -> Iterator[Any]:
         """A producer whose transaction was aborted as it took too long: Kafka looks for those every ten seconds."""
         who = broker.init(timeout_ms=500)[1]
         assert broker.write(who)[0] == 0
-        deadline = time.monotonic() + WAIT_S
-        while broker.described()[1] != "CompleteAbort":
-            assert time.monotonic() < deadline
-            time.sleep(0.05)  # between two looks
+        until(lambda: broker.described()[1] == "CompleteAbort")
         return who
 
     who = late()

@@ -8,7 +8,7 @@ from typing import Any
 
 from access_requests import COMMITTED, Asked, Scene, acl_filter, errors_of, reduced, streams_beat
 from secured_kafka import PASSWORDS
-from topics import WAIT_S
+from topics import WAIT_S, until
 from visitors import Door, Visitor
 
 ASKER = "asker"
@@ -100,9 +100,7 @@ class Side:
             for each in bindings(grant, self.prefix)
         ]  # fmt: skip
         self.ask("owner", "DeleteAcls", 3, filters=filters)
-        deadline = time.monotonic() + WAIT_S
-        while self._count():
-            assert time.monotonic() < deadline
+        until(lambda: not self._count())
 
     def _commit(self, group: str, names: Sequence[str], deadline: float) -> None:
         fields = {

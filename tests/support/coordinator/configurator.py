@@ -9,7 +9,7 @@ from uuid import uuid4
 from client_messages import client_request
 from kafka.record import MemoryRecords
 from sessions import Session
-from topics import WAIT_S
+from topics import WAIT_S, until
 
 from loadwise.protocol.batches import read_header
 from loadwise.protocol.record_times import record_times
@@ -32,9 +32,7 @@ class Configurator(Session):
         if answer.error_code == 0:
             self.topic = name
             self.wait_for_topic()
-            deadline = time.monotonic() + WAIT_S
-            while self.end()[0] != 0:
-                assert time.monotonic() < deadline
+            until(lambda: self.end()[0] == 0)
         return answer.error_code, name
 
     def end(self) -> tuple[int, int]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import socket
 import struct
-import time
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from client_messages import client_request, client_response
-from topics import WAIT_S
+from topics import WAIT_S, until
 
 _GROUP = 32
 
@@ -153,9 +152,7 @@ class Session:
 
     def wait_for_topic(self) -> None:
         request = client_request("Metadata", 12, topics=[{"name": self.topic}], allow_auto_topic_creation=False)
-        deadline = time.monotonic() + WAIT_S
-        while self.exchange(request).topics[0].error_code:
-            assert time.monotonic() < deadline
+        until(lambda: not self.exchange(request).topics[0].error_code)
 
     def produce(self, records: bytes, acks: int = -1) -> tuple[int, int]:
         data = {"name": self.topic, "partition_data": [{"index": 0, "records": records}]}

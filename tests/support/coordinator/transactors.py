@@ -12,7 +12,7 @@ from kafka.protocol import producer
 from kafka.record import MemoryRecords
 from record_batches import batch
 from sessions import Session
-from topics import WAIT_S
+from topics import WAIT_S, until
 
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -144,9 +144,7 @@ class Transactor(Session):
 
     def settle(self) -> None:
         """Wait until all markers are written."""
-        deadline = time.monotonic() + WAIT_S
-        while self.described()[1].startswith("Prepare"):
-            assert time.monotonic() < deadline
+        until(lambda: not self.described()[1].startswith("Prepare"))
 
     def commit_offset(
         self, who: tuple[int, int], offset: int, *, version: int = 5, member: str = "", generation: int = -1,

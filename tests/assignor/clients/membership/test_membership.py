@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-import time
 import weakref
 from types import SimpleNamespace
 
@@ -16,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from kafka.errors import CoordinatorLoadInProgressError, UnknownMemberIdError
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as Partition
-from topics import WAIT_S, fill, make_topic
+from topics import WAIT_S, fill, make_topic, until
 
 from loadwise.assignor.clients.membership.commits import OwnedCommits
 
@@ -65,14 +64,6 @@ def revive(member):
     """Take `let_die` back."""
     del member._member._coordinator.heartbeat.time_to_next_heartbeat
     member._member._coordinator._heartbeat_wakeup.notify()
-
-
-def wait_for(condition):
-    """Wait without polling anybody."""
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline, "what was waited for did not happen"
-        time.sleep(0.01)  # between two looks
 
 
 @pytest.mark.parametrize("strategy", ["weighted", COOPERATIVE])
@@ -180,14 +171,14 @@ def test_a_consumer_that_is_dropped_leaves_its_group_and_no_thread(topic, member
     before = set(threading.enumerate())
     dropped = members.join(topic)
     members.settle(PARTITIONS)
-    wait_for(lambda: set(threading.enumerate()) - before)
+    until(lambda: set(threading.enumerate()) - before)
     gone = weakref.ref(dropped)
     for known in (members.read, members.errors, members.calls):
         del known[dropped]
     members.members.clear()
     del dropped
-    wait_for(lambda: gc.collect() is not None and gone() is None)
-    wait_for(lambda: not set(threading.enumerate()) - before)
+    until(lambda: gc.collect() is not None and gone() is None)
+    until(lambda: not set(threading.enumerate()) - before)
     members.join(topic)
     members.settle(PARTITIONS)  # the other one has left: its session would have gone on
 
@@ -273,7 +264,7 @@ def test_a_queued_commit_does_not_go_out_after_its_partition_has_moved(coordinat
     )
     everything = [TopicPartition(topic_name, number, 7) for number in range(PARTITIONS)]
     first.commit(offsets=everything)
-    wait_for(lambda: fault.hits > 0)
+    until(lambda: fault.hits > 0)
     # The member waits for its commits before it gives anything up; this one is put out instead.
     let_die(first)
     members.members.remove(first)
