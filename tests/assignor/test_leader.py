@@ -211,18 +211,6 @@ def test_a_note_of_a_member_that_was_restarted_hides_none_of_its_newer_ones():
     assert leader.equip([(Member(id="b", topics=["t"]), None)])[0].capacity == 400
 
 
-def test_a_note_that_is_read_again_is_no_new_evidence():
-    group = Group("a", "b")
-    group.rebalance()
-    [number, *_] = group.owned("b")
-    group.metadata[number] = CommitNote(member="b", at_ms=20, measured_per_s=300.0).encode()
-    group.run([50.0] * PARTITIONS, 5)
-    evidence = group.members["a"].leader._watch.estimates._of
-    told = evidence["b"].told
-    group.run([50.0] * PARTITIONS, 60)
-    assert evidence["b"].told == told
-
-
 def test_one_member_that_does_not_want_it_is_enough():
     group = Group("a", "b", "c", settings={"c": False})
     group.rebalance()

@@ -53,13 +53,6 @@ def test_the_same_events_make_the_same_decisions(readings):
     assert lines(replay(history)) == lines(history.decisions), "a replay changes nothing in the history"
 
 
-def test_the_newest_readings_are_kept_and_no_more_than_200():
-    history = played(330)
-    kept = [event.at_ms for event in history.events if isinstance(event, Read)]
-    assert 100 <= len(kept) <= 200
-    assert kept[-1] == 5000 * 330
-
-
 def test_of_a_group_that_is_too_large_nothing_is_kept():
     history = played(2, partitions=20_000)
     assert history == History(start=None) or not history.events

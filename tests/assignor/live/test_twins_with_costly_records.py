@@ -8,7 +8,6 @@ import pytest
 from test_leader import Group
 
 from loadwise.assignor.algorithms.weighted import Weighted
-from loadwise.assignor.live.costs import TopicCosts
 from loadwise.assignor.live.reading import Position
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.watch import GroupWatch
@@ -195,21 +194,6 @@ def test_the_newest_costs_count_for_what_members_tell_with_the_same_commits():
     assert watch.costs["u"] / watch.costs["t"] == pytest.approx(10, rel=0.2)
     speed = (watch.costs["t"] + watch.costs["u"]) / 0.011  # nothing was known to arrive then
     assert watch.estimates.known_of(["a"])["a"] == pytest.approx(speed)
-
-
-def test_a_member_is_as_fast_as_it_takes_for_records_of_cost_1():
-    costs = TopicCosts()
-    for name, slower in (("a", 1), ("b", 1), ("slow", 4)):
-        costs.told(name, {topic: slower * each_s for topic, each_s in TIMES.items()}, 0)
-    assert costs.speed_of("a") == (0.0, 0), "nothing was learned yet"
-    rates = {"cheap": 900.0, "costly": 90.0}
-    costs.settle(rates)
-    speeds = {name: costs.speed_of(name)[0] for name in ("a", "b", "slow")}
-    assert speeds["a"] == speeds["b"] == pytest.approx(4 * speeds["slow"])
-    assert speeds["a"] == pytest.approx(SPEED)
-    assert costs.speed_of("nobody") == (0.0, 0)
-    costs.told("a", {"cheap": 0.001}, 0)
-    assert costs.speed_of("a") == (0.0, 0), "it is not known for several topics any more"
 
 
 def test_what_a_member_told_hours_ago_is_no_news_when_costs_change():

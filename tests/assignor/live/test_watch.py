@@ -89,26 +89,11 @@ def test_calm_groups_are_left_alone(seed):
     assert play(scene(piece, end_s=3600), Live(), seed).for_load == []
 
 
-def test_a_dry_run_decides_the_same_and_tells():
-    live = Live(settings=LiveSettings(dry_run=True))
-    play(scene(*drift()), live)
-    assert live.decisions
-    assert "a rebalance would help" in str(live.decisions[0])
-
-
 def test_readings_that_are_late_missing_and_wrong_do_not_stop_it():
     readings = Readings(late_s=5, missing=0.1, wrong=0.01, lost=0.1)
     outcome = play(scene(*drift(), readings=readings), Live())
     assert 1 <= len(outcome.for_load) <= 4
     assert max(outcome.worst[-60:]) <= 1.0
-
-
-def test_a_group_that_is_too_small_is_told_how_many_members_it_lacks():
-    piece = Piece(start_s=0, rates={"t": _array([300.0] * 12)}, capacity=NINE)
-    live = Live()
-    play(scene(piece, end_s=120), live)
-    decision = live.watch.decide(120_000)
-    assert decision.missing == math.ceil(3600 / 0.7 / 900) - 3
 
 
 def test_one_partition_heavier_than_a_member_makes_no_rebalances():
