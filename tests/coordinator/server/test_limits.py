@@ -12,6 +12,7 @@ from typing import Any
 import confluent_kafka
 import confluent_kafka.admin
 import pytest
+from classic_events import join_event, sync_event
 from commits import commit
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import PolicyViolationError
@@ -19,7 +20,7 @@ from kafka.errors import PolicyViolationError
 from loadwise.coordinator import BrokerSettings, Coordinator, GroupLimits
 from loadwise.coordinator.connections import ServerLimits
 from loadwise.coordinator.groups.classic.group import ClassicGroup
-from loadwise.coordinator.groups.events import Committer, ConsumerHeartbeat, Join, Leave, Leaver, Protocol, Sync
+from loadwise.coordinator.groups.events import Committer, ConsumerHeartbeat, Leave, Leaver, Protocol
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.service.admission import Admission
 from loadwise.coordinator.groups.service.groups import Groups
@@ -57,20 +58,8 @@ class Asked:
         self, group_id: str, member_id: str = "", metadata: bytes = b"", requires_member_id: bool = False
     ) -> tuple[ErrorCode, str]:
         number = next(self.numbers)
-        event = Join(
-            token=number,
-            member_id=member_id,
-            instance_id=None,
-            fresh_member_id=f"m{number}",
-            client_id="",
-            client_host="",
-            protocol_type="consumer",
-            protocols=[Protocol("range", metadata)],
-            session_timeout_ms=10_000,
-            rebalance_timeout_ms=10_000,
-            requires_member_id=requires_member_id,
-            can_skip_assignment=False,
-        )
+        fields = {"protocols": [Protocol("range", metadata)], "requires_member_id": requires_member_id}
+        event = join_event(number, member_id, client_id="", client_host="", **fields)
         replies = {reply.token: reply.body for reply in self.groups.handle(group_id, event, 0)}
         body: Any = replies.get(number)
         return (ErrorCode.NONE, "") if body is None else (body.error, body.member_id)
@@ -152,16 +141,7 @@ def test_members_say_no_more_than_allowed() -> None:
     assert asked.join("two", metadata=b"x" * 41)[0] is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert asked.consumer_join("two", "m", ["t" * 41]) is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert asked.join("two", metadata=b"x" * 40)[0] is ErrorCode.NONE
-    sync = Sync(
-        token=99,
-        member_id=first,
-        instance_id=None,
-        generation=1,
-        protocol_type=None,
-        protocol_name=None,
-        assignments=[(first, b"x")],
-    )
-    (reply,) = asked.groups.handle("one", sync, 0)
+    (reply,) = asked.groups.handle("one", sync_event(99, first, 1, [(first, b"x")]), 0)
     assert reply.body.error is ErrorCode.UNKNOWN_SERVER_ERROR
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
+from classic_events import join_event
 from commits import commit
 from consumer_groups import FakeTopics
 from streams_groups import COUNTING, part, topology
@@ -13,10 +14,8 @@ from loadwise.coordinator.groups.events import (
     Committer,
     ConsumerHeartbeat,
     Heartbeat,
-    Join,
     Leave,
     Leaver,
-    Protocol,
 )
 from loadwise.coordinator.groups.kind import GroupKind
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
@@ -57,21 +56,7 @@ def beat(groups: Groups, epoch: int = 0, application: Topology | None = COUNTING
 
 
 def join(groups: Groups) -> Any:
-    event = Join(
-        token=next(TOKENS),
-        member_id="",
-        instance_id=None,
-        fresh_member_id="fresh",
-        client_id="c",
-        client_host="h",
-        protocol_type="consumer",
-        protocols=[Protocol("range", b"")],
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=10_000,
-        requires_member_id=False,
-        can_skip_assignment=True,
-    )
-    return ask(groups, event)
+    return ask(groups, join_event(next(TOKENS), fresh_member_id="fresh", can_skip_assignment=True))
 
 
 def type_of(groups: Groups) -> str | None:

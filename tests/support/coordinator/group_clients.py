@@ -12,6 +12,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
+from classic_events import join_event, sync_event
 from consumer_groups import FakeTopics
 
 from loadwise.coordinator.groups.classic.states import GroupState
@@ -25,11 +26,9 @@ from loadwise.coordinator.groups.events import (
     ExpireSession,
     ForceRebalance,
     Heartbeat,
-    Join,
     Leave,
     Leaver,
     Protocol,
-    Sync,
 )
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
@@ -337,17 +336,8 @@ class ClassicClient:
             if body.leader == self.member_id and not body.skip_assignment:
                 self.world.note("led")
                 assignments = self._assign(body)
-            self._send(
-                Sync(
-                    token=next(self.world.tokens),
-                    member_id=self.member_id,
-                    instance_id=self.instance_id,
-                    generation=self.generation,
-                    protocol_type=None,
-                    protocol_name=None,
-                    assignments=assignments,
-                )
-            )
+            token, who = next(self.world.tokens), {"instance_id": self.instance_id}
+            self._send(sync_event(token, self.member_id, self.generation, assignments, **who))
 
     def _assign(self, body: JoinReply) -> list[tuple[str, bytes]]:
         shares: dict[str, dict[str, list[int]]] = {each.member_id: {} for each in body.members}
@@ -362,22 +352,13 @@ class ClassicClient:
 
     def _join(self) -> None:
         metadata = Subscription(topics=self.topics, owned=self.owned).encode()
-        self._send(
-            Join(
-                token=next(self.world.tokens),
-                member_id=self.member_id,
-                instance_id=self.instance_id,
-                fresh_member_id=f"{self.name}-{next(self.fresh)}-{next(self.world.tokens)}",
-                client_id=self.name,
-                client_host="/h",
-                protocol_type=self.protocol_type,
-                protocols=[Protocol("range", metadata), Protocol("sticky", metadata)],
-                session_timeout_ms=45_000,
-                rebalance_timeout_ms=60_000,
-                requires_member_id=self.instance_id is None,
-                can_skip_assignment=True,
-            )
-        )
+        fields: dict[str, Any] = {
+            "instance_id": self.instance_id, "client_id": self.name, "protocol_type": self.protocol_type,
+            "fresh_member_id": f"{self.name}-{next(self.fresh)}-{next(self.world.tokens)}",
+            "protocols": [Protocol("range", metadata), Protocol("sticky", metadata)], "session_timeout_ms": 45_000,
+            "rebalance_timeout_ms": 60_000, "requires_member_id": self.instance_id is None, "can_skip_assignment": True,
+        }  # fmt: skip
+        self._send(join_event(next(self.world.tokens), self.member_id, **fields))
 
     def _send(self, event: Any) -> None:
         self.under_way = event.token

@@ -6,6 +6,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from classic_events import join_event, sync_event
 
 from loadwise.coordinator.groups.classic.group import ClassicGroup
 from loadwise.coordinator.groups.classic.states import GroupState
@@ -16,11 +17,9 @@ from loadwise.coordinator.groups.events import (
     Delete,
     Event,
     Heartbeat,
-    Join,
     Leave,
     Leaver,
     Protocol,
-    Sync,
     Tick,
 )
 from loadwise.coordinator.groups.limits import GroupLimits
@@ -57,19 +56,12 @@ class Driver:
     def join(self, member_id: str = "", **changes: Any) -> int:
         token = next(self._tokens)
         fields: dict[str, Any] = {
-            "member_id": member_id,
-            "instance_id": None,
             "fresh_member_id": f"m{next(self._fresh)}",
-            "client_id": "c",
-            "client_host": "/h",
-            "protocol_type": "consumer",
             "protocols": RANGE,
             "session_timeout_ms": SESSION_MS,
             "rebalance_timeout_ms": REBALANCE_MS,
-            "requires_member_id": False,
-            "can_skip_assignment": False,
         }
-        self.handle(Join(token=token, **fields | changes))
+        self.handle(join_event(token, member_id, **fields | changes))
         return token
 
     def joined(self, token: int) -> JoinReply:
@@ -80,14 +72,10 @@ class Driver:
     def sync(self, member_id: str, **changes: Any) -> int:
         token = next(self._tokens)
         fields: dict[str, Any] = {
-            "member_id": member_id,
-            "instance_id": None,
             "generation": self.group.generation,
-            "protocol_type": None,
-            "protocol_name": None,
             "assignments": [(each, each.encode()) for each in self.group.members],
         }
-        self.handle(Sync(token=token, **fields | changes))
+        self.handle(sync_event(token, member_id, **fields | changes))
         return token
 
     def synced(self, token: int) -> SyncReply:

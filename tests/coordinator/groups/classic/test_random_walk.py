@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from itertools import count
 
+from classic_events import join_event, sync_event
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from seeds import random_walk
@@ -19,11 +20,9 @@ from loadwise.coordinator.groups.events import (
     ExpireSession,
     ForceRebalance,
     Heartbeat,
-    Join,
     Leave,
     Leaver,
     Protocol,
-    Sync,
     Tick,
 )
 from loadwise.coordinator.groups.limits import GroupLimits
@@ -82,17 +81,9 @@ class Walk(RuleBasedStateMachine):
     @rule(data=st.data(), lag=st.sampled_from([0, 0, 0, 1]), name=st.sampled_from([None, None, "range"]))
     def sync(self, data: st.DataObject, lag: int, name: str | None) -> None:
         member_id = data.draw(st.sampled_from(self.ids))
-        self._handle(
-            Sync(
-                token=self._token(),
-                member_id=member_id,
-                instance_id=self._instance(data, member_id),
-                generation=self.group.generation - lag,
-                protocol_type=None,
-                protocol_name=name,
-                assignments=[(each, each.encode()) for each in self.ids[1:]],
-            )
-        )
+        who = {"instance_id": self._instance(data, member_id), "protocol_name": name}
+        assignments = [(each, each.encode()) for each in self.ids[1:]]
+        self._handle(sync_event(self._token(), member_id, self.group.generation - lag, assignments, **who))
 
     @precondition(lambda self: self.group.leader is not None)
     @rule(others=st.booleans())
@@ -101,17 +92,13 @@ class Walk(RuleBasedStateMachine):
         for member_id in ids:
             member = self.group.members.get(member_id)
             if member is not None:
-                self._handle(
-                    Sync(
-                        token=self._token(),
-                        member_id=member_id,
-                        instance_id=member.instance_id,
-                        generation=self.group.generation,
-                        protocol_type="consumer",
-                        protocol_name=self.group.protocol_name,
-                        assignments=[(each, each.encode()) for each in self.group.members],
-                    )
+                who = {"instance_id": member.instance_id, "protocol_type": "consumer"}
+                assignments = [(each, each.encode()) for each in self.group.members]
+                name = self.group.protocol_name
+                event = sync_event(
+                    self._token(), member_id, self.group.generation, assignments, protocol_name=name, **who
                 )
+                self._handle(event)
 
     @precondition(lambda self: self.group.state is GroupState.PREPARING_REBALANCE)
     @rule()
@@ -240,22 +227,10 @@ class Walk(RuleBasedStateMachine):
         *,
         new: bool,
     ) -> None:
-        self._handle(
-            Join(
-                token=self._token(),
-                member_id=member_id,
-                instance_id=instance,
-                fresh_member_id=f"m{next(self.fresh)}",
-                client_id="c",
-                client_host="/h",
-                protocol_type="consumer",
-                protocols=protocols,
-                session_timeout_ms=session,
-                rebalance_timeout_ms=rebalance,
-                requires_member_id=new,
-                can_skip_assignment=new,
-            )
-        )
+        who = {"instance_id": instance, "fresh_member_id": f"m{next(self.fresh)}", "protocols": protocols}
+        timeouts = {"session_timeout_ms": session, "rebalance_timeout_ms": rebalance}
+        version = {"requires_member_id": new, "can_skip_assignment": new}
+        self._handle(join_event(self._token(), member_id, **who, **timeouts, **version))
 
     def _instance(self, data: st.DataObject, member_id: str) -> str | None:
         member = self.group.members.get(member_id)

@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from classic_events import join_event, sync_event
 from commits import commit
 from consumer_groups import FakeTopics, by_name
 
@@ -20,11 +21,9 @@ from loadwise.coordinator.groups.events import (
     ConsumerHeartbeat,
     Event,
     Heartbeat,
-    Join,
     Leave,
     Leaver,
     Protocol,
-    Sync,
 )
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
@@ -67,31 +66,15 @@ class World:
         metadata = Subscription(topics=changes.pop("topics", ["t"]), owned=owned).encode()
         token = next(self.tokens)
         fields: dict[str, Any] = {
-            "member_id": member_id,
-            "instance_id": None,
             "fresh_member_id": f"m{next(self.fresh)}",
-            "client_id": "c",
-            "client_host": "/h",
-            "protocol_type": "consumer",
             "protocols": [Protocol("range", metadata)],
-            "session_timeout_ms": 10_000,
             "rebalance_timeout_ms": 5000,
-            "requires_member_id": False,
-            "can_skip_assignment": False,
         }
-        return token, self.ask(Join(token=token, **fields | changes))
+        return token, self.ask(join_event(token, member_id, **fields | changes))
 
     def sync(self, member_id: str, generation: int, assignments: Sequence[tuple[str, bytes]] = (), **who: Any) -> Any:
-        event = Sync(
-            token=next(self.tokens),
-            member_id=member_id,
-            instance_id=who.get("instance_id"),
-            generation=generation,
-            protocol_type="consumer",
-            protocol_name=who.get("protocol_name", "range"),
-            assignments=assignments,
-        )
-        return self.ask(event)
+        fields = {"protocol_type": "consumer", "protocol_name": "range"} | who
+        return self.ask(sync_event(next(self.tokens), member_id, generation, assignments, **fields))
 
     def beat(self, member_id: str, generation: int, instance_id: str | None = None) -> ErrorCode:
         event = Heartbeat(token=next(self.tokens), member_id=member_id, instance_id=instance_id, generation=generation)

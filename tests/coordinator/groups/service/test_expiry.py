@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from classic_events import join_event, sync_event
 from commits import commit
 from consumer_groups import FakeTopics
 
@@ -13,11 +14,9 @@ from loadwise.coordinator.groups.events import (
     Committer,
     ConsumerHeartbeat,
     Event,
-    Join,
     Leave,
     Leaver,
     Protocol,
-    Sync,
 )
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
@@ -60,33 +59,10 @@ class World:
 
     def stable_member(self) -> Committer:
         """One consumer of topic t, whose session lasts for a long time."""
-        joined = self.ask(
-            Join(
-                token=1,
-                member_id="",
-                instance_id=None,
-                fresh_member_id="m",
-                client_id="c",
-                client_host="/h",
-                protocol_type="consumer",
-                protocols=[Protocol("range", Subscription(topics=["t"]).encode())],
-                session_timeout_ms=LIMITS.max_session_timeout_ms,
-                rebalance_timeout_ms=1000,
-                requires_member_id=False,
-                can_skip_assignment=False,
-            )
-        )
-        self.ask(
-            Sync(
-                token=2,
-                member_id="m",
-                instance_id=None,
-                generation=joined.generation,
-                protocol_type=None,
-                protocol_name=None,
-                assignments=[("m", b"")],
-            )
-        )
+        protocols = [Protocol("range", Subscription(topics=["t"]).encode())]
+        timeouts = {"session_timeout_ms": LIMITS.max_session_timeout_ms, "rebalance_timeout_ms": 1000}
+        joined = self.ask(join_event(1, fresh_member_id="m", protocols=protocols, **timeouts))
+        self.ask(sync_event(2, "m", joined.generation, [("m", b"")]))
         return Committer(member_id="m", generation=joined.generation)
 
 

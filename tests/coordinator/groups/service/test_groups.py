@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from classic_events import join_event, sync_event
 from commits import commit
 from hypothesis import given
 from hypothesis import strategies as st
 
 from loadwise.coordinator.groups.classic.states import GroupState
 from loadwise.coordinator.groups.effects import LeaveReply
-from loadwise.coordinator.groups.events import Committer, Event, Heartbeat, Join, Leave, Leaver, Protocol, Sync
+from loadwise.coordinator.groups.events import Committer, Event, Heartbeat, Join, Leave, Leaver, Sync
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.service.groups import Groups
@@ -24,32 +25,11 @@ AT_5 = CommittedOffset(5, 0, "note")
 
 
 def join(member_id: str = "", session_timeout_ms: int = 10_000, token: int = 1) -> Join:
-    return Join(
-        token=token,
-        member_id=member_id,
-        instance_id=None,
-        fresh_member_id="m1",
-        client_id="c",
-        client_host="/h",
-        protocol_type="consumer",
-        protocols=[Protocol("range", b"")],
-        session_timeout_ms=session_timeout_ms,
-        rebalance_timeout_ms=10_000,
-        requires_member_id=False,
-        can_skip_assignment=False,
-    )
+    return join_event(token, member_id, fresh_member_id="m1", session_timeout_ms=session_timeout_ms)
 
 
 def sync(member_id: str = "m1") -> Sync:
-    return Sync(
-        token=2,
-        member_id=member_id,
-        instance_id=None,
-        generation=1,
-        protocol_type=None,
-        protocol_name=None,
-        assignments=[("m1", b"mine")],
-    )
+    return sync_event(2, member_id, 1, [("m1", b"mine")])
 
 
 def beat(member_id: str = "m1") -> Heartbeat:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from classic_events import join_event
 from consumer_groups import FakeTopics
 
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
@@ -39,20 +40,9 @@ def heartbeat(member_id: str) -> ConsumerHeartbeat:
 
 
 def classic_join() -> Join:
-    return Join(
-        token=2,
-        member_id="",
-        instance_id=None,
-        fresh_member_id="old",
-        client_id="c",
-        client_host="/h",
-        protocol_type="consumer",
-        protocols=[Protocol("range", Subscription(topics=["t"]).encode())],
-        session_timeout_ms=60_000,
-        rebalance_timeout_ms=5000,
-        requires_member_id=False,
-        can_skip_assignment=False,
-    )
+    protocols = [Protocol("range", Subscription(topics=["t"]).encode())]
+    timeouts = {"session_timeout_ms": 60_000, "rebalance_timeout_ms": 5000}
+    return join_event(2, fresh_member_id="old", protocols=protocols, **timeouts)
 
 
 def test_a_member_that_ends_in_a_newcomers_heartbeat_does_not_come_back_on_replay() -> None:
