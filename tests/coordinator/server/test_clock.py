@@ -48,48 +48,42 @@ def test_it_never_goes_back_and_moves_only_when_it_is_to(steps: list[object]) ->
 
 
 @pytest.fixture
-async def frozen() -> AsyncIterator[Coordinator]:
+async def coordinator() -> AsyncIterator[Coordinator]:
     async with Coordinator(topics={"t": 1}) as running:
         running.clock.freeze()
         yield running
 
 
-async def test_a_blocked_long_poll_ends_by_the_stepped_clock_and_by_no_other(frozen: Coordinator) -> None:
-    peer, other = await Peer.connect(frozen), await Peer.connect(frozen)
+async def test_a_blocked_long_poll_ends_by_the_stepped_clock_and_by_no_other(
+    coordinator: Coordinator, peer: Peer, other: Peer
+) -> None:
     peer.send(fetch(max_wait_ms=10))
-    while frozen.cluster.fetches.next_deadline_ms is None:
+    while coordinator.cluster.fetches.next_deadline_ms is None:
         assert await answers(other)
-    frozen.clock.step(9)
-    assert frozen.cluster.fetches.next_deadline_ms is not None
-    frozen.clock.step(1)
+    coordinator.clock.step(9)
+    assert coordinator.cluster.fetches.next_deadline_ms is not None
+    coordinator.clock.step(1)
     assert not (await peer.read(FetchResponse, 11)).responses[0].partitions[0].records
-    await peer.close()
-    await other.close()
 
 
-async def test_sessions_end_by_the_stepped_clock_each_at_its_own_time(frozen: Coordinator) -> None:
-    peer = await Peer.connect(frozen)
-    start_ms = frozen.clock.now_ms
+async def test_sessions_end_by_the_stepped_clock_each_at_its_own_time(coordinator: Coordinator, peer: Peer) -> None:
+    start_ms = coordinator.clock.now_ms
     peer.send(join("g", session_timeout_ms=10_000))
     joined = await peer.read(JoinGroupResponse, 3)
-    frozen.clock.step(9_999)
-    assert [each.member_id for each in frozen.groups.get("g").members] == [joined.member_id]
-    frozen.clock.step(100_000)
-    group = frozen.groups.get("g")
-    assert (group.state, group.members, frozen.clock.now_ms - start_ms) == ("Empty", [], 109_999)
+    coordinator.clock.step(9_999)
+    assert [each.member_id for each in coordinator.groups.get("g").members] == [joined.member_id]
+    coordinator.clock.step(100_000)
+    group = coordinator.groups.get("g")
+    assert (group.state, group.members, coordinator.clock.now_ms - start_ms) == ("Empty", [], 109_999)
     assert [moment.at_ms - start_ms for moment in group.history] == [0, 0, 10_000, 10_000]
-    await peer.close()
 
 
-async def test_a_clock_that_is_resumed_lets_time_pass_again(frozen: Coordinator) -> None:
-    peer, other = await Peer.connect(frozen), await Peer.connect(frozen)
+async def test_a_clock_that_is_resumed_lets_time_pass_again(coordinator: Coordinator, peer: Peer, other: Peer) -> None:
     peer.send(fetch(max_wait_ms=1))
-    while frozen.cluster.fetches.next_deadline_ms is None:
+    while coordinator.cluster.fetches.next_deadline_ms is None:
         assert await answers(other)
-    frozen.clock.resume()
+    coordinator.clock.resume()
     assert not (await peer.read(FetchResponse, 11)).responses[0].partitions[0].records
-    await peer.close()
-    await other.close()
 
 
 async def test_a_running_clock_can_be_set_forward_too() -> None:
@@ -110,37 +104,32 @@ async def test_a_running_clock_can_be_set_forward_too() -> None:
         await other.close()
 
 
-async def test_a_delay_lasts_by_the_coordinators_clock(frozen: Coordinator) -> None:
-    peer, other = await Peer.connect(frozen), await Peer.connect(frozen)
-    fault = frozen.faults.delay("Fetch", 500)
+async def test_a_delay_lasts_by_the_coordinators_clock(coordinator: Coordinator, peer: Peer, other: Peer) -> None:
+    fault = coordinator.faults.delay("Fetch", 500)
     peer.send(fetch(max_wait_ms=0))
     while fault.hits == 0:
         assert await answers(other)
-    frozen.clock.step(500)
+    coordinator.clock.step(500)
     assert (await peer.read(FetchResponse, 11)).error_code == 0
-    await peer.close()
-    await other.close()
 
 
-async def test_a_disconnect_closes_that_connection_and_no_other(frozen: Coordinator) -> None:
-    peer, other = await Peer.connect(frozen), await Peer.connect(frozen)
-    frozen.faults.disconnect("Heartbeat")
+async def test_a_disconnect_closes_that_connection_and_no_other(
+    coordinator: Coordinator, peer: Peer, other: Peer
+) -> None:
+    coordinator.faults.disconnect("Heartbeat")
     peer.send(beat())
     assert await peer.is_hung_up_on()
     assert await answers(other)
-    await peer.close()
-    await other.close()
 
 
-async def test_behind_a_dropped_request_all_is_silent_on_that_connection_and_no_other(frozen: Coordinator) -> None:
-    peer, other = await Peer.connect(frozen), await Peer.connect(frozen)
-    dropped = frozen.faults.drop("Fetch", client_id="peer")
-    behind = frozen.faults.disconnect("Metadata")
+async def test_behind_a_dropped_request_all_is_silent_on_that_connection_and_no_other(
+    coordinator: Coordinator, peer: Peer, other: Peer
+) -> None:
+    dropped = coordinator.faults.drop("Fetch", client_id="peer")
+    behind = coordinator.faults.disconnect("Metadata")
     peer.send(fetch(max_wait_ms=0))
     peer.send(client_request("Metadata", 4))
     while dropped.hits == 0:
         assert await answers(other)
     assert await answers(other)
     assert behind.hits == 0
-    await peer.close()
-    await other.close()

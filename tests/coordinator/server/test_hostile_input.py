@@ -235,25 +235,21 @@ async def test_unfinished_requests_have_a_limit_together(
     ids=["none", "random bytes", "a negative count", "a huge count", "the beginning of one"],
 )
 async def test_a_subscription_that_does_not_parse_is_only_its_readers_concern(
-    coordinator: Coordinator, subscription: bytes
+    coordinator: Coordinator, subscription: bytes, peer: Peer
 ) -> None:
-    peer = await Peer.connect(coordinator)
     request = join("g")
     request.protocols[0].metadata = subscription
     joined = await peer.exchange(request)
     assert (joined.error_code, joined.members[0].metadata) == (0, subscription)
     described = await peer.ask("DescribeGroups", 4, groups=["g"])
     assert (described.groups[0].error_code, len(described.groups[0].members)) == (0, 1)
-    await peer.close()
 
 
-async def test_a_produce_without_records_is_answered(coordinator: Coordinator) -> None:
-    peer = await Peer.connect(coordinator)
+async def test_a_produce_without_records_is_answered(coordinator: Coordinator, peer: Peer) -> None:
     request = produce()
     request.topic_data[0].partition_data[0].records = None
     answer = await peer.exchange(request)
     assert answer.responses[0].partition_responses[0].error_code == 87
-    await peer.close()
 
 
 @given(data=st.data())

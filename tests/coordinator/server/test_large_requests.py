@@ -143,13 +143,6 @@ async def coordinator() -> AsyncIterator[Coordinator]:
         yield coordinator
 
 
-@pytest.fixture
-async def peer(coordinator: Coordinator) -> AsyncIterator[Peer]:
-    peer = await Peer.connect(coordinator)
-    yield peer
-    await peer.close()
-
-
 async def test_all_slices_are_one_answer_in_the_order_of_the_request(peer: Peer) -> None:
     keys = [f"group-{number}" for number in range(MANY)]
     peer.send(client_request("FindCoordinator", 4, key_type=0, coordinator_keys=keys))
@@ -247,15 +240,13 @@ async def test_the_slices_of_a_fetch_are_joined_as_they_are_answered(
     assert read > 1
 
 
-async def test_a_connection_that_is_gone_ends_its_request(coordinator: Coordinator) -> None:
-    peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
+async def test_a_connection_that_is_gone_ends_its_request(coordinator: Coordinator, peer: Peer, other: Peer) -> None:
     peer.send(fetch_of_all(max_wait_ms=600_000))
     while not coordinator.cluster.fetches:
         assert await answers(other)
     await peer.close()
     while coordinator.cluster.fetches or coordinator._embedded.server._large_tasks:
         assert await answers(other)
-    await other.close()
 
 
 async def test_bytes_that_are_no_request_are_refused_before_the_first_slice_is_handled(

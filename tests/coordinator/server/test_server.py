@@ -39,18 +39,17 @@ async def coordinator() -> AsyncIterator[Coordinator]:
 # ---- answers ----
 
 
-async def test_requests_that_come_in_one_piece_are_answered_in_their_order(coordinator: Coordinator) -> None:
-    peer = await Peer.connect(coordinator)
+async def test_requests_that_come_in_one_piece_are_answered_in_their_order(
+    coordinator: Coordinator, peer: Peer
+) -> None:
     for number in range(5):
         peer.send(client_request("Metadata", 4) if number % 2 else beat(), number)
     for number in range(5):
         response, version = (MetadataResponse, 4) if number % 2 else (HeartbeatResponse, 4)
         assert (await peer.read(response, version)).header.correlation_id == number
-    await peer.close()
 
 
-async def test_a_request_behind_one_that_waits_waits_too(coordinator: Coordinator) -> None:
-    peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
+async def test_a_request_behind_one_that_waits_waits_too(coordinator: Coordinator, peer: Peer, other: Peer) -> None:
     peer.send(fetch(max_wait_ms=60_000), 1)
     peer.send(beat(), 2)
     assert await answers(other)
@@ -60,12 +59,11 @@ async def test_a_request_behind_one_that_waits_waits_too(coordinator: Coordinato
     assert found.header.correlation_id == 1
     assert found.responses[0].partitions[0].records
     assert (await peer.read(HeartbeatResponse, 4)).header.correlation_id == 2
-    await peer.close()
-    await other.close()
 
 
-async def test_a_fetch_waits_for_enough_bytes_and_no_longer_than_it_wants(coordinator: Coordinator) -> None:
-    peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
+async def test_a_fetch_waits_for_enough_bytes_and_no_longer_than_it_wants(
+    coordinator: Coordinator, peer: Peer, other: Peer
+) -> None:
     size = len(batch([b"x"]))
     peer.send(fetch(max_wait_ms=60_000, min_bytes=2 * size), 1)
     other.send(produce(acks=0))
@@ -74,19 +72,17 @@ async def test_a_fetch_waits_for_enough_bytes_and_no_longer_than_it_wants(coordi
     assert len(found.responses[0].partitions[0].records) == 2 * size
     found = await peer.exchange(fetch(max_wait_ms=1, offset=2))
     assert not found.responses[0].partitions[0].records
-    await peer.close()
-    await other.close()
 
 
-async def test_a_version_of_api_versions_from_the_future_is_answered_in_v0(coordinator: Coordinator) -> None:
-    peer = await Peer.connect(coordinator)
+async def test_a_version_of_api_versions_from_the_future_is_answered_in_v0(
+    coordinator: Coordinator, peer: Peer
+) -> None:
     peer.writer.write(struct.pack(">ihhih", 10, 18, 99, 1234, -1))
     reply = await peer.read(ApiVersionsResponse, 0)
     assert (reply.header.correlation_id, reply.error_code) == (1234, 35)
     assert (18, 0) in {(row.api_key, row.min_version) for row in reply.api_keys}
     answer = await peer.ask("ApiVersions", 4, client_software_name="a", client_software_version="1")
     assert answer.error_code == 0, "the same connection goes on"
-    await peer.close()
 
 
 @pytest.mark.parametrize("turns", range(5))
@@ -169,9 +165,8 @@ BAD_BYTES = {
 
 @pytest.mark.parametrize("bad", BAD_BYTES.values(), ids=BAD_BYTES.keys())
 async def test_bad_bytes_close_their_connection_with_one_line_and_nobody_else_notices(
-    coordinator: Coordinator, bad: bytes, caplog: pytest.LogCaptureFixture
+    coordinator: Coordinator, bad: bytes, caplog: pytest.LogCaptureFixture, peer: Peer, other: Peer
 ) -> None:
-    peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
     assert await answers(other)
     peer.writer.write(bad)
     assert await peer.is_hung_up_on()
@@ -179,33 +174,26 @@ async def test_bad_bytes_close_their_connection_with_one_line_and_nobody_else_no
     (line,) = [record for record in caplog.records if record.name == "loadwise.coordinator"]
     assert (line.levelno, "closed: " in line.message) == (logging.WARNING, True)
     assert f"{peer.writer.get_extra_info('sockname')[1]}" in line.message
-    await peer.close()
-    await other.close()
 
 
-async def test_what_came_before_the_bad_bytes_is_answered(coordinator: Coordinator) -> None:
-    peer = await Peer.connect(coordinator)
+async def test_what_came_before_the_bad_bytes_is_answered(coordinator: Coordinator, peer: Peer) -> None:
     peer.send(beat())
     peer.writer.write(struct.pack(">i", -1))
     assert (await peer.read(HeartbeatResponse, 4)).error_code == 25
     assert await peer.is_hung_up_on()
-    await peer.close()
 
 
 async def test_a_failure_of_ours_closes_one_connection(
-    coordinator: Coordinator, caplog: pytest.LogCaptureFixture
+    coordinator: Coordinator, caplog: pytest.LogCaptureFixture, peer: Peer, other: Peer
 ) -> None:
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
     coordinator._embedded.router.services[12].handle = fail
-    peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
     peer.send(beat())
     assert await peer.is_hung_up_on()
     assert (await other.ask("Metadata", 4)).brokers
     assert "ZeroDivisionError" in caplog.text
-    await peer.close()
-    await other.close()
 
 
 async def test_an_answer_to_a_connection_that_is_gone_is_dropped() -> None:
@@ -224,15 +212,15 @@ async def test_an_answer_to_a_connection_that_is_gone_is_dropped() -> None:
         await stays.close()
 
 
-async def test_a_fetch_of_a_connection_that_is_gone_is_forgotten(coordinator: Coordinator) -> None:
-    peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
+async def test_a_fetch_of_a_connection_that_is_gone_is_forgotten(
+    coordinator: Coordinator, peer: Peer, other: Peer
+) -> None:
     peer.send(fetch(max_wait_ms=600_000))
     while coordinator.cluster.fetches.next_deadline_ms is None:
         assert await answers(other)
     await peer.close()
     while coordinator.cluster.fetches.next_deadline_ms is not None:
         assert await answers(other)
-    await other.close()
 
 
 async def test_there_are_no_more_connections_than_allowed(caplog: pytest.LogCaptureFixture) -> None:
@@ -245,7 +233,9 @@ async def test_there_are_no_more_connections_than_allowed(caplog: pytest.LogCapt
     assert "the limit of 1 connections is reached" in caplog.text
 
 
-async def test_a_peer_that_does_not_read_is_not_answered_on_and_on(coordinator: Coordinator) -> None:
+async def test_a_peer_that_does_not_read_is_not_answered_on_and_on(
+    coordinator: Coordinator, peer: Peer, other: Peer
+) -> None:
     coordinator.create_topic("large", 2000)
     handled = 0
 
@@ -255,7 +245,6 @@ async def test_a_peer_that_does_not_read_is_not_answered_on_and_on(coordinator: 
         return metadata.handle(call, cluster)
 
     coordinator._embedded.router.services[3].handle = handle
-    peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
     for number in range(2000):  # each is answered with 50 kB
         peer.send(client_request("Metadata", 4, topics=None), number)
     for _ in range(20):
@@ -264,7 +253,6 @@ async def test_a_peer_that_does_not_read_is_not_answered_on_and_on(coordinator: 
     for number in range(300):
         assert (await peer.frame()).startswith(struct.pack(">i", number)), "its correlation id"
     peer.writer.transport.abort()
-    await other.close()
 
 
 # ---- peers that hold on to what they were given ----
