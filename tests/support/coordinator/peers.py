@@ -53,12 +53,12 @@ class Peer:
         async with asyncio.timeout(WAIT_S):
             try:
                 return await self.reader.read() == b""
-            except ConnectionResetError:
+            except ConnectionError:
                 return True
 
     async def close(self) -> None:
         self.writer.close()
-        with contextlib.suppress(ConnectionResetError):
+        with contextlib.suppress(ConnectionError):
             await self.writer.wait_closed()
 
 
