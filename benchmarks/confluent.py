@@ -10,22 +10,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
 import time
 import uuid
 from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from confluent_kafka import Consumer, Producer
-from topics import make_topic
+from confluent_kafka import Consumer
 
 from benchmarks.markdown import markdown
+from benchmarks.records import PARTITIONS, VALUE, publish
 from loadwise import confluent_consumer
 from loadwise.coordinator import Coordinator
-
-PARTITIONS = 12
-VALUE = b"x" * 100
 
 
 def main() -> None:
@@ -43,7 +39,7 @@ def main() -> None:
         address = given.bootstrap_servers
         if address is None:
             address = stack.enter_context(Coordinator().in_thread()).bootstrap_servers
-        topic = _fill(address, given.records)
+        topic = publish(address, "uniform", given.records)
         for name, read in (("consume(500)", _by_batch), ("poll()", _one_by_one)):
             runs: dict[str, list[tuple[float, float]]] = {who: [] for who in makers}
             for _ in range(given.runs):
@@ -61,19 +57,6 @@ def main() -> None:
     heads = ["", *(f"{who}, records/s" for who in makers), *(f"{who}, CPU a record" for who in makers)]
     print(f"{given.records:,} records of {len(VALUE)} bytes in {PARTITIONS} partitions, medians of {given.runs} runs\n")
     print(markdown(heads, rows))
-
-
-def _fill(address: str, records: int) -> str:
-    topic = f"benchmark-{uuid.uuid4().hex[:8]}"
-    make_topic(address, topic, PARTITIONS)
-    producer = Producer({"bootstrap.servers": address, "linger.ms": 50, "queue.buffering.max.messages": 2 * records})
-    for number in range(records):
-        producer.produce(topic, VALUE, partition=number % PARTITIONS)
-        if number % 10_000 == 0:
-            producer.poll(0)
-    if producer.flush(120):
-        sys.exit("the records could not be produced within two minutes")
-    return topic
 
 
 def _by_batch(consumer: Any) -> int:

@@ -17,7 +17,8 @@ from kafka_process import running_kafka
 from spark_connector import VERSION, JarsMissingError, shortfall, spark_jars
 
 from benchmarks.markdown import markdown
-from benchmarks.spark.batches import measure_batches, publish, readers
+from benchmarks.records import PARTITIONS, VALUE, publish
+from benchmarks.spark.batches import measure_batches, readers
 from benchmarks.spark.environment import fitting_python
 
 KINDS = ("uniform", "skewed")
@@ -39,8 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows = list(_measured(chosen, brokers, jars))
     print(f"\n{markdown(['', *(reader.name for reader in readers(1, 1, connector=bool(jars)))], rows)}\n")
     print(
-        f"{chosen.records:,} records of 100 bytes in 12 partitions, wall / CPU s, medians of {chosen.rounds} rounds,"
-        f" {os.cpu_count()} CPUs, load average {load:.1f} before and {os.getloadavg()[0]:.1f} after"
+        f"{chosen.records:,} records of {len(VALUE)} bytes in {PARTITIONS} partitions, wall / CPU s,"
+        f" medians of {chosen.rounds} rounds, {os.cpu_count()} CPUs, load average {load:.1f} before and {os.getloadavg()[0]:.1f} after"
     )
 
 

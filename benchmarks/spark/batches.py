@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from confluent_kafka import Producer
-from topics import make_topic
-
 from benchmarks.processes import CpuMeter
 
-PARTITIONS = 12
-VALUE = b"v" * 100
 OURS, THEIRS, READY = "loadwise", "kafka", "ready"
 TUNED = {
     "kafka.fetch.max.wait.ms": "10",
@@ -46,31 +40,6 @@ def readers(slots: int, records: int, *, connector: bool) -> list[Reader]:
     python = [Reader(OURS, OURS), Reader(READY, READY, {"records": str(records), "tasks": str(tasks)})]
     theirs = [Reader(THEIRS, THEIRS), Reader(f"{THEIRS}, tuned", THEIRS, TUNED)]
     return python + (theirs if connector else [])
-
-
-def publish(brokers: str, kind: str, records: int) -> str:
-    """Make a topic of ``records``, in equal parts ("uniform") or with half of them in partition 0 ("skewed")."""
-    topic = f"{kind}-{uuid.uuid4()}"
-    make_topic(brokers, topic, PARTITIONS)
-    producer = Producer({"bootstrap.servers": brokers, "linger.ms": 50, "queue.buffering.max.messages": 500_000})
-    for number in range(records):
-        while True:
-            try:
-                producer.produce(topic, VALUE, partition=partition_of(number, kind))
-                break
-            except BufferError:
-                producer.poll(0.1)
-    left = producer.flush(600)
-    if left:
-        raise TimeoutError(f"{left} of {records} records could not be published to {brokers} within 10 minutes")
-    return topic
-
-
-def partition_of(number: int, kind: str) -> int:
-    """The partition of a record of a topic of this kind."""
-    if kind == "uniform":
-        return number % PARTITIONS
-    return 0 if number % 2 else 1 + number // 2 % (PARTITIONS - 1)
 
 
 def measure_batches(

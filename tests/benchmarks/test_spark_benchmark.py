@@ -12,7 +12,8 @@ import pytest
 from topics import until
 
 from benchmarks.processes import CpuMeter
-from benchmarks.spark.batches import PARTITIONS, in_turn, partition_of, readers
+from benchmarks.records import PARTITIONS, partition_of
+from benchmarks.spark.batches import in_turn, readers
 
 
 def test_half_of_a_skewed_topic_is_in_one_partition_and_the_rest_is_shared() -> None:

@@ -17,7 +17,8 @@ pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brin
 
 from spark_connector import spark_jars
 
-from benchmarks.spark.batches import measure_batches, publish, readers
+from benchmarks.records import publish
+from benchmarks.spark.batches import measure_batches, readers
 from benchmarks.spark.ready import ReadySource
 
 ROOT = Path(__file__).resolve().parents[2]
