@@ -50,25 +50,15 @@ class Consumer(Protocol):
 Program = Callable[[Consumer], Steps]
 
 
-def in_line(member: Consumer) -> Steps:
-    """Sleep for what a poll has given."""
-    while True:
-        given = yield from member.poll(100, _POLL_S)
-        yield _work(member, given) / member.speed
+def in_line(most: int) -> Program:
+    """Sleep for what a poll has given, up to so many records; 1: ask for each, as with aiokafka's ``getone``."""
 
+    def run(member: Consumer) -> Steps:
+        while True:
+            given = yield from member.poll(most, _POLL_S)
+            yield _work(member, given) / member.speed
 
-def large_polls(member: Consumer) -> Steps:
-    """Sleep for what a poll has given: up to 500 records, mostly of one partition."""
-    while True:
-        given = yield from member.poll(_AT_ONCE, _POLL_S)
-        yield _work(member, given) / member.speed
-
-
-def record_by_record(member: Consumer) -> Steps:
-    """Ask for each record, as with aiokafka's ``getone``."""
-    while True:
-        given = yield from member.poll(1, _POLL_S)
-        yield _work(member, given) / member.speed
+    return run
 
 
 def bucket(member: Consumer) -> Steps:
@@ -227,8 +217,8 @@ def alternating(member: Consumer) -> Steps:
 
 
 PROGRAMS: Mapping[str, Program] = {
-    "in line": in_line,
-    "record by record": record_by_record,
+    "in line": in_line(100),
+    "record by record": in_line(1),
     "bucket": bucket,
     "batch": batch,
     "tasks": tasks,
@@ -237,7 +227,7 @@ PROGRAMS: Mapping[str, Program] = {
     "one slow in 1,000": one_slow,
     "pauses of 3 s": pausing,
     "executor": executor,
-    "large polls": large_polls,
+    "large polls": in_line(_AT_ONCE),
     "transactions": transactions,
     "workers": workers,
     "by hand, 60 s": by_hand(60.0),

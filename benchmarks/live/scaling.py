@@ -11,9 +11,8 @@ import argparse
 import math
 from bisect import insort
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,43 +27,26 @@ _LOOKS_S, _STARTS_S, _TOLERANCE = 15, 30, 0.1
 _FIRST = 6
 
 
-class Scaler(Protocol):
-    """How many members a group should have; None: as many as it has."""
-
-    def members(self, policy: Live, lag: float, now_s: int) -> int | None:
-        """Look at the group."""
+Scaler = Callable[[Live, float, int], int | None]
+"""How many members a group with so much lag should have at a time; None: as many as it has."""
 
 
-class ByTheLeader:
-    """As examples/kubernetes/scaledobject.yaml."""
-
-    name = "loadwise_members_wanted"
-
-    def members(self, policy: Live, lag: float, now_s: int) -> int | None:
-        """Do what the leader asks for."""
-        del lag, now_s
-        return policy.wanted
+def by_the_leader(policy: Live, _lag: float, _now_s: int) -> int | None:
+    """Do what the leader asks for, as examples/kubernetes/scaledobject.yaml."""
+    return policy.wanted
 
 
-@dataclass
-class ByLag:
-    """KEDA's Kafka scaler."""
+def by_lag(threshold: float) -> Scaler:
+    """KEDA's Kafka scaler: a member for each so many records of lag; the most that was asked for in five minutes."""
+    asked = deque[tuple[int, int]]()
 
-    threshold: float
-    _asked: deque[tuple[int, int]] = field(default_factory=deque)
+    def members(_policy: Live, lag: float, now_s: int) -> int:
+        asked.append((now_s, min(max(math.ceil(lag / threshold), 1), _PARTITIONS)))
+        while asked[0][0] < now_s - 300:
+            asked.popleft()
+        return max(each for _, each in asked)
 
-    @property
-    def name(self) -> str:
-        """With its threshold."""
-        return f"KEDA, lagThreshold {self.threshold:,.0f}"
-
-    def members(self, policy: Live, lag: float, now_s: int) -> int | None:
-        """One member for each so many records of lag; the most that was asked for in five minutes."""
-        del policy
-        self._asked.append((now_s, min(max(math.ceil(lag / self.threshold), 1), _PARTITIONS)))
-        while self._asked[0][0] < now_s - 300:
-            self._asked.popleft()
-        return max(asked for _, asked in self._asked)
+    return members
 
 
 class ScaledGroup(SimulatedGroup):
@@ -86,7 +68,7 @@ class ScaledGroup(SimulatedGroup):
         super()._read(now_s)
         if now_s % _LOOKS_S:
             return
-        asked = self._scaler.members(self._live, float((self._end - self._committed).sum()), now_s)
+        asked = self._scaler(self._live, float((self._end - self._committed).sum()), now_s)
         if asked is None or abs(asked / self._wanted - 1) <= _TOLERANCE:
             return
         at_s = now_s + (_STARTS_S if asked > self._wanted else 1)
@@ -114,13 +96,14 @@ def scene(seed: int, hours: float) -> Scene:
 def lines(seed: int, hours: float) -> Iterator[str]:
     """The table."""
     yield f"{'scaled by':26} {'overloaded member-s':>20} {'member-hours':>13} {'scalings':>9} {'worst lag, s':>13}"
-    scalers: list[ByTheLeader | ByLag] = [ByTheLeader(), *(ByLag(threshold) for threshold in (10, 1000, 3000))]
-    for scaler in scalers:
+    scalers: dict[str, Scaler] = {"loadwise_members_wanted": by_the_leader}
+    scalers |= {f"KEDA, lagThreshold {threshold:,}": by_lag(threshold) for threshold in (10, 1000, 3000)}
+    for name, scaler in scalers.items():
         group = ScaledGroup(scene(seed, hours), Live(), seed, scaler)
         group.run()
         outcome = group.outcome
         yield (
-            f"{scaler.name:26} {sum(outcome.overloaded):20,} {outcome.member_seconds / 3600:13,.0f} {group.scalings:9}"
+            f"{name:26} {sum(outcome.overloaded):20,} {outcome.member_seconds / 3600:13,.0f} {group.scalings:9}"
             f" {max(outcome.lag_s):13.1f}"
         )
 

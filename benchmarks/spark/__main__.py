@@ -41,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"\n{markdown(['', *(reader.name for reader in readers(1, 1, connector=bool(jars)))], rows)}\n")
     print(
         f"{chosen.records:,} records of {len(VALUE)} bytes in {PARTITIONS} partitions, wall / CPU s,"
-        f" medians of {chosen.rounds} rounds, {os.cpu_count()} CPUs, load average {load:.1f} before and {os.getloadavg()[0]:.1f} after"
+        f" medians of {chosen.rounds} rounds, {os.cpu_count()} CPUs,"
+        f" load average {load:.1f} before and {os.getloadavg()[0]:.1f} after"
     )
 
 

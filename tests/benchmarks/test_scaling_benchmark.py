@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.live.policies import Live
-from benchmarks.live.scaling import ByLag, ByTheLeader, ScaledGroup, lines
+from benchmarks.live.scaling import ScaledGroup, by_lag, by_the_leader, lines
 from benchmarks.live.world import Piece, Scene
 
 
@@ -20,15 +20,15 @@ def played(*loads, scaler):
 
 
 def test_the_leader_has_a_group_scaled_when_it_does_not_suffice_and_not_before():
-    assert played(2160, 2160, scaler=ByTheLeader()).scalings == 0
-    grown = played(2160, 4000, scaler=ByTheLeader())
+    assert played(2160, 2160, scaler=by_the_leader).scalings == 0
+    grown = played(2160, 4000, scaler=by_the_leader)
     assert 1 <= grown.scalings <= 3
     assert (grown.outcome.overloaded[119], grown.outcome.overloaded[-1]) == (0, 0)
 
 
 @pytest.mark.parametrize(("threshold", "members"), [(10, 36), (1e9, 1)])
 def test_by_lag_the_threshold_decides(threshold, members):
-    group = played(2160, scaler=ByLag(threshold))
+    group = played(2160, scaler=by_lag(threshold))
     assert group._wanted == members
 
 
