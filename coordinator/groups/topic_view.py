@@ -76,6 +76,12 @@ NO_TOPICS: TopicView = _NoTopics()
 """A cluster without topics."""
 
 
+def by_name(partitions: Mapping[UUID, Iterable[int]], topics: TopicView) -> dict[str, list[int]]:
+    """Return the partitions of existing topics by the topics' names, sorted."""
+    found = ((topics.get_by_id(topic_id), numbers) for topic_id, numbers in partitions.items())
+    return {topic.name: sorted(numbers) for topic, numbers in found if topic is not None}
+
+
 def fingerprint(names: Iterable[str], topics: TopicView) -> int:
     """Return a hash of the existing ones of these topics, with ids and partition counts."""
     known = sorted(((topic.name, topic) for topic in map(topics.get, names) if topic), key=lambda each: each[0])

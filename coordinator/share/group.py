@@ -19,7 +19,7 @@ from loadwise.coordinator.groups.consumer_records import Tombstone
 from loadwise.coordinator.groups.events import Committer, KindHeartbeat
 from loadwise.coordinator.groups.heartbeat_group import HeartbeatGroup, Timer
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
-from loadwise.coordinator.groups.topic_view import TopicView, fingerprint
+from loadwise.coordinator.groups.topic_view import TopicView, by_name, fingerprint
 from loadwise.coordinator.share.heartbeat import ShareHeartbeat, ShareHeartbeatReply
 from loadwise.coordinator.share.limits import ShareGroupLimits
 from loadwise.coordinator.share.records import (
@@ -95,12 +95,7 @@ class ShareGroup(HeartbeatGroup):
 
     def assignment(self, member_id: str) -> Mapping[str, Sequence[int]]:
         """Return a member's partitions, by topic name."""
-        named = {}
-        for topic_id, numbers in self.members[member_id].current.partitions.items():
-            topic = self._topics.get_by_id(topic_id)
-            if topic is not None:
-                named[topic.name] = sorted(numbers)
-        return named
+        return by_name(self.members[member_id].current.partitions, self._topics)
 
     def subscribed_topics(self) -> Container[str]:
         """Return the subscribed topics."""

@@ -7,7 +7,7 @@ syncs its assignment. It is never the leader, so it never assigns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from loadwise.coordinator.groups.consumer.rebalancer import ConsumerTimer, Rebal
 from loadwise.coordinator.groups.consumer_records import ClassicMemberMetadata, MemberState
 from loadwise.coordinator.groups.effects import HeartbeatReply, JoinReply, Reply, SyncReply
 from loadwise.coordinator.groups.events import NO_MEMBER_ID, Heartbeat, Join, Sync
-from loadwise.coordinator.groups.topic_view import TopicView
+from loadwise.coordinator.groups.topic_view import TopicView, by_name
 from loadwise.protocol.consumer import NEWEST_VERSION, PROTOCOL_TYPE, Assignment, Subscription
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError
@@ -108,16 +108,11 @@ def heartbeat(group: Rebalancer, event: Heartbeat) -> None:
     group.effects.append(Reply(event.token, HeartbeatReply(error=error)))
 
 
-def assignment_bytes(member: ConsumerMember, partitions: Mapping[UUID, object], topics: TopicView) -> bytes:
+def assignment_bytes(member: ConsumerMember, partitions: Mapping[UUID, Iterable[int]], topics: TopicView) -> bytes:
     """Encode a classic member's partitions in the version of its own subscription."""
     classic = member.subscription.classic
     assert classic is not None
-    named: dict[str, list[int]] = {}
-    for topic_id, numbers in partitions.items():
-        topic = topics.get_by_id(topic_id)
-        if topic is not None:
-            named[topic.name] = sorted(numbers)  # type: ignore[call-overload]  # a set, or a mapping to epochs
-    data = Assignment(partitions=named).encode()
+    data = Assignment(partitions=by_name(partitions, topics)).encode()
     version = min(*INT16.unpack_from(classic.protocols[0].metadata), NEWEST_VERSION)
     return INT16.pack(version) + data[INT16.size :]
 

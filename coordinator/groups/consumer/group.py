@@ -63,7 +63,7 @@ from loadwise.coordinator.groups.events import (
 )
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.records import GroupTombstone
-from loadwise.coordinator.groups.topic_view import LoadView, TopicView
+from loadwise.coordinator.groups.topic_view import LoadView, TopicView, by_name
 from loadwise.protocol.consumer import PROTOCOL_TYPE
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -163,12 +163,7 @@ class ConsumerGroup:
 
     def assignment(self, member_id: str) -> Mapping[str, Sequence[int]]:
         """Return a member's partitions by topic name, including those that it must still revoke."""
-        named = {}
-        for topic_id, numbers in self.hard_state.members[member_id].held().items():
-            topic = self._topics.get_by_id(topic_id)
-            if topic is not None:
-                named[topic.name] = sorted(numbers)
-        return named
+        return by_name(self.hard_state.members[member_id].held(), self._topics)
 
     def subscribed_topics(self) -> Container[str]:
         """Return the topics that members subscribe to, by name or regular expression."""

@@ -266,10 +266,6 @@ def _all(current: MemberAssignment) -> Iterator[tuple[UUID, Iterable[int]]]:
         yield from part.items()
 
 
-def _name(row: tuple[str, object]) -> str:
-    return row[0]
-
-
 def _add(counter: Counter[K], key: K, step: int) -> None:
     counter[key] += step
     if not counter[key]:
