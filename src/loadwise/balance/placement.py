@@ -53,6 +53,10 @@ class Placement:
         changed = np.flatnonzero((self.replicas != self.before).any(axis=1))
         return changed[np.argsort(-self.size[changed], kind="stable")]
 
+    def weight(self, partitions: Rows, columns: Rows) -> Floats:
+        """By resources: what the replicas in these columns load their brokers with."""
+        return np.where((columns == 0)[..., None], self.leader[partitions], self.follower[partitions])
+
     def permitted(self, partitions: Rows, columns: Rows) -> Mask:
         """Pairs by brokers: whether the replica in this column may go there.
 

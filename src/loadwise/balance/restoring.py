@@ -41,8 +41,7 @@ def _harmless(placement: Placement, partitions: Rows, replicas: Rows, bounds: Bo
     """Which partitions leave brokers as well within their limits if their replicas are placed like this."""
     now = placement.replicas[partitions]
     there = np.concatenate([now, replicas], axis=1)
-    leads = (np.arange(now.shape[1]) == 0)[:, None]
-    carried = np.where(leads, placement.leader[partitions][:, None], placement.follower[partitions][:, None])
+    carried = placement.weight(partitions[:, None], np.arange(now.shape[1]))
     weight = np.concatenate([-carried, carried], axis=1)
     excess = np.zeros(len(partitions))
     for column in range(there.shape[1]):

@@ -195,8 +195,7 @@ class _Replicas(NamedTuple):
     def on(cls, placement: Placement, broker: int) -> _Replicas:
         # faster than the nonzero places of two dimensions
         partitions, columns = np.divmod(np.flatnonzero(placement.replicas == broker), placement.replicas.shape[1])
-        leads = (columns == 0)[:, None]
-        return cls(partitions, columns, np.where(leads, placement.leader[partitions], placement.follower[partitions]))
+        return cls(partitions, columns, placement.weight(partitions, columns))
 
     def few(self, placement: Placement, relief: Floats) -> _Replicas:
         """Those that relieve the broker most for their bytes, wherever they go."""
