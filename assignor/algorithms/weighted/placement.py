@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -144,9 +144,9 @@ class _Readers:
         scan = len(np.unique(capacity)) > _CAPACITIES
         self.load: _Loads = load.copy() if scan else load.tolist()
         self._working, self._capacity = working, capacity
-        self._known: dict[tuple[int, int], _Lightest | None] = {}
+        self._known: dict[tuple[int, int], _Heaps | _Scan | None] = {}
 
-    def of(self, class_: int, pattern: int, *, near: bool) -> _Lightest | None:
+    def of(self, class_: int, pattern: int, *, near: bool) -> _Heaps | _Scan | None:
         """Return all readers of a class; with ``near``, those on the racks of a pattern. None if there are none."""
         misplaced = self._working.misplaced
         if near and misplaced is None:
@@ -159,15 +159,7 @@ class _Readers:
         return self._known[key]
 
 
-class _Lightest(Protocol):
-    """A set of members whose loads grow."""
-
-    def after(self, weight: float) -> tuple[float, int]:
-        """Return the lowest level of a member after adding this load, and the member."""
-        ...
-
-
-def _lightest(members: Ints, load: _Loads, capacity: Floats) -> _Lightest:
+def _lightest(members: Ints, load: _Loads, capacity: Floats) -> _Heaps | _Scan:
     if isinstance(load, np.ndarray):
         return _Scan(members, load, capacity)
     distinct = np.unique(capacity[members])
@@ -186,6 +178,7 @@ class _Heaps:
             self._heaps.append((capacity, heap))
 
     def after(self, weight: float) -> tuple[float, int]:
+        """Return the lowest level of a member after adding this load, and the member."""
         load = self._load
         best, lightest = float("inf"), -1
         for capacity, heap in self._heaps:
@@ -206,6 +199,7 @@ class _Scan:
         self._load, self._members, self._capacity = load, members, capacity[members]
 
     def after(self, weight: float) -> tuple[float, int]:
+        """As `_Heaps.after`."""
         level = (self._load[self._members] + weight) / self._capacity
         best = int(np.argmin(level))
         return float(level[best]), int(self._members[best])
