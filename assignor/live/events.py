@@ -44,14 +44,15 @@ class Joined:
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Assigned:
-    """An assignment is in force after a rebalance of ``duration_ms``; ``stated`` as of `GroupWatch.capacities`."""
+    """An assignment is in force after a rebalance of ``duration_ms``."""
 
     at_ms: int
     target: Assignment
-    stated: Mapping[str, float]
     generation: int
     duration_ms: int
     cause: str = ""
+    stated: Mapping[str, float] = field(default_factory=dict)
+    """The capacities that users set, by member id; 0 if not set."""
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)

@@ -9,14 +9,14 @@ import numpy as np
 
 from loadwise.assignor.live.activity import Activity
 from loadwise.assignor.live.costs import TopicCosts
-from loadwise.assignor.live.events import Said
+from loadwise.assignor.live.events import Assigned, Said
 from loadwise.assignor.live.evidence import CapacityEstimates
 from loadwise.assignor.live.partitions import Partitions
 from loadwise.assignor.live.reading import Position
 from loadwise.assignor.live.seen import Seen
 from loadwise.assignor.live.tuning import Tuning
 from loadwise.assignor.live.watched import Watched, observe
-from loadwise.assignor.model import Assignment, Floats, Member
+from loadwise.assignor.model import Floats, Member
 
 
 class GroupKnowledge:
@@ -56,10 +56,6 @@ class GroupKnowledge:
     def in_force(self) -> Watched | None:
         """The assignment under watch; None while the group rebalances, or if another member leads."""
         return self._watched if self._watched is not None and self._watched.in_force else None
-
-    def prior(self, ends: Mapping[tuple[str, int], int], at_ms: int) -> None:
-        """Take in the ends of partitions before the first reading in a long time, from the log's timestamps."""
-        self.partitions.prior(ends, at_ms)
 
     def read(self, positions: Mapping[tuple[str, int], Position], now_ms: int) -> None:
         """Take in a reading of all readable partitions. O(P)."""
@@ -140,21 +136,15 @@ class GroupKnowledge:
             for member, capacity, reliable in each
         ]
 
-    def _watch(
-        self, target: Assignment, stated: Mapping[str, float], generation: int, now_ms: int, duration_ms: int
-    ) -> Watched:
-        """Watch the assignment of a rebalance that took ``duration_ms``."""
-        watched = self._watched = Watched.of(target, stated, generation, now_ms, self.partitions)
+    def _watch(self, event: Assigned) -> Watched:
+        """Watch the assignment of a rebalance."""
+        watched = self._watched = Watched.of(event, self.partitions)
         self.lagging = np.zeros(len(watched.names), bool)
-        self.estimates.watch(watched.names, now_ms)
-        self.activity.watch(watched.names, now_ms, duration_ms)
+        self.estimates.watch(watched.names, event.at_ms)
+        self.activity.watch(watched.names, event.at_ms, event.duration_ms)
         self.seen.begin(watched.names, watched.group.owner)
         self._costs.keep(watched.names)
         return watched
-
-    def unwatch(self) -> None:
-        """Note that another member leads now, or that the group has begun a rebalance."""
-        self._watched = None if self._watched is None else replace(self._watched, in_force=False)
 
     def _cost(self) -> Floats | float:
         """Return float64[P]: the cost of a record of each partition; 1 if all known costs are the same."""

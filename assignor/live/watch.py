@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +18,7 @@ from loadwise.assignor.live.scaling import MembersWanted
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.tuning import Tuning
 from loadwise.assignor.live.watched import Watched
-from loadwise.assignor.model import Assignment, Assignor, Floats
+from loadwise.assignor.model import Assignor, Floats
 
 _UNKNOWN = "the capacity of members is not known, since no member was seen to process a backlog"
 
@@ -53,21 +52,14 @@ class GroupWatch(GroupKnowledge):
         """Take in an event; return the decision after a reading or an assignment."""
         match event:
             case PriorEnds():
-                self.prior(event.ends, event.at_ms)
+                self.partitions.prior(event.ends, event.at_ms)
             case Joined():
                 self.off = event.off
                 self.listen(event.said, event.at_ms, again=event.memory is not None)
                 if event.memory is not None:
                     self.restraint.remember(event.memory, event.at_ms)
             case Assigned():
-                return self.assigned(
-                    event.target,
-                    event.stated,
-                    generation=event.generation,
-                    now_ms=event.at_ms,
-                    duration_ms=event.duration_ms,
-                    cause=event.cause,
-                )
+                return self._assigned(event)
             case Read():
                 self.read_columns(event.partitions, event.positions, event.at_ms)
                 if self.leads:
@@ -78,9 +70,9 @@ class GroupWatch(GroupKnowledge):
                     self.listen(event.said, event.at_ms)
                     return self.decide(event.at_ms)
             case Asked():
-                self.asked(event.at_ms)
+                self.restraint.asked(event.at_ms)
             case Rebalancing():
-                self.unwatch()
+                self._watched = None if self._watched is None else replace(self._watched, in_force=False)
         return None
 
     def loads(self) -> dict[str, Floats]:
@@ -91,23 +83,14 @@ class GroupWatch(GroupKnowledge):
         confirmed = self.partitions.state.arrivals.confirmed
         return self.partitions.index.by_topic(self._demand(confirmed, capacity))
 
-    def assigned(
-        self,
-        target: Assignment,
-        stated: Mapping[str, float],
-        *,
-        generation: int,
-        now_ms: int,
-        duration_ms: int,
-        cause: str = "",
-    ) -> Decision:
+    def _assigned(self, event: Assigned) -> Decision:
         """Watch the assignment of a rebalance; return its effect, by the loads that the assignment used."""
-        watched = self._watch(target, stated, generation, now_ms, duration_ms)
-        self.restraint.rebalanced(duration_ms)
-        capacities = self.estimates.of(watched.stated, now_ms)
-        weight = np.zeros(target.group.size) if target.group.load is None else np.nan_to_num(target.group.load, nan=0.0)
-        judged = compare(replace(target.group, load=weight), target.owner, capacities)
-        return self._decision(watched, judged, capacities, now_ms, cause)
+        watched, group = self._watch(event), event.target.group
+        self.restraint.rebalanced(event.duration_ms)
+        capacities = self.estimates.of(watched.stated, event.at_ms)
+        weight = np.zeros(group.size) if group.load is None else np.nan_to_num(group.load, nan=0.0)
+        judged = compare(replace(group, load=weight), event.target.owner, capacities)
+        return self._decision(watched, judged, capacities, event.at_ms, event.cause)
 
     def decide(self, now_ms: int) -> Decision | None:
         """Judge the newest reading; None if there is nothing to judge yet."""
@@ -156,10 +139,6 @@ class GroupWatch(GroupKnowledge):
         self._members_wanted.newest = None
         if judged.group.load is not None and capacities.known and capacities.proven.any():
             self._members_wanted.update(judged.group.load, capacities.per_s, self.settings.healthy, now_ms)
-
-    def asked(self, now_ms: int) -> None:
-        """Note that the decided rebalance was requested."""
-        self.restraint.asked(now_ms)
 
     def _decision(
         self, watched: Watched, judged: Judgement, capacities: Capacities, now_ms: int, reason: str

@@ -8,10 +8,11 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from loadwise.assignor.live.events import Assigned
 from loadwise.assignor.live.judgement import too_slow
 from loadwise.assignor.live.partitions import Partitions, PartitionState
 from loadwise.assignor.live.tuning import ActivityTuning
-from loadwise.assignor.model import NOBODY, Assignment, Bools, Floats, GroupSnapshot, Ints
+from loadwise.assignor.model import NOBODY, Bools, Floats, GroupSnapshot, Ints
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -33,21 +34,19 @@ class Watched:
     """Whether the assignment is in force; False while the group rebalances, or if another member leads."""
 
     @classmethod
-    def of(
-        cls, target: Assignment, stated: Mapping[str, float], generation: int, now_ms: int, partitions: Partitions
-    ) -> Self:
-        """Return the watched form of a target, and number its partitions; ``stated`` is by member id."""
-        group = replace(target.group, owner=target.owner)
+    def of(cls, event: Assigned, partitions: Partitions) -> Self:
+        """Return the watched form of an assignment, and number its partitions."""
+        group = replace(event.target.group, owner=event.target.owner)
         names = tuple(instance or member for member, instance in zip(group.members, group.instance_ids, strict=True))
         partitions.include(group)
         return cls(
             group=group,
             rows=partitions.index.rows_of(group),
             names=names,
-            stated={name: stated.get(member, 0.0) for name, member in zip(names, group.members, strict=True)},
+            stated={name: event.stated.get(member, 0.0) for name, member in zip(names, group.members, strict=True)},
             too_slow=tuple(names[member] for member in too_slow(group).tolist()),
-            generation=generation,
-            since_ms=now_ms,
+            generation=event.generation,
+            since_ms=event.at_ms,
         )
 
     def owner_of(self, partition: tuple[str, int]) -> str | None:

@@ -13,6 +13,7 @@ from loadwise.assignor.algorithms.roundrobin import RoundRobin
 from loadwise.assignor.algorithms.sticky import Sticky
 from loadwise.assignor.algorithms.weighted import Weighted
 from loadwise.assignor.live.decision import Decision
+from loadwise.assignor.live.events import Asked, Assigned, PriorEnds
 from loadwise.assignor.live.reading import Position
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.tuning import Tuning
@@ -110,7 +111,8 @@ class Live(Policy):
         """Take what the log tells for an early reading."""
         self._stated = scene.stated
         partitions, positions = minute_ago.positions()
-        self.watch.prior(dict(zip(partitions, positions[:, 0].astype(int).tolist(), strict=True)), -60_000)
+        ends = dict(zip(partitions, positions[:, 0].astype(int).tolist(), strict=True))
+        self.watch.handle(PriorEnds(at_ms=-60_000, ends=ends))
 
     def measured(self, member: str, per_s: float, each_s: Mapping[str, float], now_s: int) -> None:
         """Take it for the member's capacity, and for what records cost."""
@@ -127,7 +129,7 @@ class Live(Policy):
         if decision is None or not decision.ask:
             return False
         self.decisions.append(decision)
-        self.watch.asked(decision.now_ms)
+        self.watch.handle(Asked(at_ms=decision.now_ms))
         return True
 
     def assign(self, members: Sequence[Member], counts: Mapping[str, int], now_s: int, took_s: int) -> Assignment:
@@ -136,8 +138,8 @@ class Live(Policy):
         learned = self.watch.capacities(members, stated, now_s * 1000)
         group = GroupSnapshot.of(learned, counts, load=self.watch.loads(), load_unit=RECORDS_PER_S)
         target = self._assignor.assign(group)
-        end_ms = (now_s + took_s) * 1000
-        self.watch.assigned(target, stated, generation=1, now_ms=end_ms, duration_ms=took_s * 1000)
+        end_ms, took_ms = (now_s + took_s) * 1000, took_s * 1000
+        self.watch.handle(Assigned(at_ms=end_ms, target=target, stated=stated, generation=1, duration_ms=took_ms))
         return target
 
 

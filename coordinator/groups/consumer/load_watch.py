@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from loadwise.assignor.algorithms import algorithm
 from loadwise.assignor.live.decision import Decision
+from loadwise.assignor.live.events import Asked, Assigned, PriorEnds, Rebalancing
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.watch import GroupWatch
 from loadwise.assignor.model import Assignment, Floats, GroupSnapshot, Member
@@ -49,7 +50,7 @@ class LoadWatch:
         watch, topics = self._watch, list(names)
         if watch.read_at_ms is None:
             at_ms = now_ms - _HISTORY_MS
-            watch.prior(self._loads.ends_before(topics, at_ms), at_ms)
+            watch.handle(PriorEnds(at_ms=at_ms, ends=self._loads.ends_before(topics, at_ms)))
         elif now_ms - watch.read_at_ms < _FRESH_MS:
             return
         watch.read(self._loads.positions(self._group_id, topics, now_ms), now_ms)
@@ -64,17 +65,18 @@ class LoadWatch:
 
     def targets_made(self, now_ms: int) -> None:
         """Stop judging until the members have reached new targets."""
-        self._watch.unwatch()
+        self._watch.handle(Rebalancing(at_ms=now_ms))
         self._targets_made_ms = now_ms
 
     def settled(self, group: GroupSnapshot, epoch: int, now_ms: int) -> None:
         """Note that all members have reached their targets, which ``group`` contains. O(partitions)."""
-        self._watch.assigned(
-            Assignment(group=group, owner=group.owner),
-            {},
-            generation=epoch,
-            now_ms=now_ms,
-            duration_ms=now_ms - self._targets_made_ms if self._targets_made_ms else 0,
+        self._watch.handle(
+            Assigned(
+                at_ms=now_ms,
+                target=Assignment(group=group, owner=group.owner),
+                generation=epoch,
+                duration_ms=now_ms - self._targets_made_ms if self._targets_made_ms else 0,
+            )
         )
 
     def decide(self, now_ms: int) -> Decision | None:
@@ -85,7 +87,7 @@ class LoadWatch:
         """Return whether a decision triggers new targets, and record that it does."""
         if not (decision.ask and self.acts):
             return False
-        self._watch.asked(decision.now_ms)
+        self._watch.handle(Asked(at_ms=decision.now_ms))
         return not decision.settings.dry_run
 
     def note(self, decision: Decision) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from loadwise.assignor.algorithms.weighted import Weighted
+from loadwise.assignor.live.events import Assigned
 from loadwise.assignor.live.reading import Position
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.watch import GroupWatch
@@ -25,7 +26,7 @@ def watched(readings: Sequence[GroupReading], *, from_beginning: bool) -> GroupW
             owners = owned_by(reading)
             group = GroupSnapshot.of([each.member for each in reading.group.members], reading.partitions)
             target = Assignment(group, group.owner)
-            watch.assigned(target, {}, generation=0, now_ms=at_ms, duration_ms=0)
+            watch.handle(Assigned(at_ms=at_ms, target=target, generation=0, duration_ms=0))
         watch.read(
             {
                 partition: Position(at.end, lag_of(at, from_beginning=from_beginning), at.committed is not None)

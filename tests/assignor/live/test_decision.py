@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from loadwise.assignor.algorithms.weighted import Weighted
-from loadwise.assignor.live.events import Said
+from loadwise.assignor.live.events import Assigned, Rebalancing, Said
 from loadwise.assignor.live.reading import Position
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.tuning import CapacityTuning
@@ -26,7 +26,7 @@ class Group:
         group = GroupSnapshot.of([Member(id=name, topics=["t"]) for name in names], {"t": 4})
         owner = np.repeat(np.arange(len(names)), 4 // len(names)).astype(np.int32)
         self.target, self.now_s = Assignment(group, owner), 0
-        self.watch.assigned(self.target, {}, generation=3, now_ms=0, duration_ms=0)
+        self.watch.handle(Assigned(target=self.target, generation=3, at_ms=0, duration_ms=0))
         self.watch.listen({name: Said(per_s=each) for name, each in zip(names, measured, strict=False)}, 0)
         self.end, self.done = np.zeros(4), np.zeros(4)
 
@@ -80,7 +80,7 @@ def test_the_effect_of_a_rebalance_is_that_on_the_loads_of_its_assignment():
         replace(group.target.group, owner=group.target.owner, load=np.array([600.0, 300, math.nan, 0])),
         np.array([0, 1, 1, 1], np.int32),
     )
-    decision = group.watch.assigned(moved, {}, generation=4, now_ms=0, duration_ms=3000)
+    decision = group.watch.handle(Assigned(target=moved, generation=4, at_ms=0, duration_ms=3000))
     assert decision.judgement.before.tolist() == pytest.approx([0.9, 0])
     assert decision.judgement.after.tolist() == pytest.approx([0.6, 0.3])
     assert "a rebalance costs 5.0 s" in group.reads(2, (0, 600, 300, 0)).reason, "its duration counts"
@@ -102,7 +102,14 @@ def test_a_member_that_an_old_measurement_leaves_empty_is_tried_within_the_hourl
     members = [Member(id=name, topics=["t"]) for name in "abc"]
     group = GroupSnapshot.of(members, {"t": 4})
     group = replace(group, capacity=np.array([1000.0, 1000.0, 100.0]), capacity_known=np.ones(3, bool))
-    watch.assigned(Assignment(group, np.array([0, 0, 1, 1], np.int32)), {}, generation=1, now_ms=1000, duration_ms=0)
+    watch.handle(
+        Assigned(
+            target=Assignment(group, np.array([0, 0, 1, 1], np.int32)),
+            generation=1,
+            at_ms=1000,
+            duration_ms=0,
+        )
+    )
     watch.listen({name: Said(per_s=each) for name, each in (("a", 1000.0), ("b", 1000.0), ("c", 100.0))}, 1000)
     now_ms = round(1000 + half_lives * half_life_ms)
     for at_ms in (1000, now_ms):
@@ -117,7 +124,9 @@ def test_a_large_group_is_not_listed_in_full():
     group = GroupSnapshot.of([Member(id=f"m{number:02}", topics=["t"]) for number in range(14)], {"t": 2000})
     owner = np.arange(2000, dtype=np.int32) % 13
     watch = GroupWatch(LiveSettings(), Weighted())
-    decision = watch.assigned(Assignment(group, owner), {}, generation=1, now_ms=0, duration_ms=0, cause="cause")
+    decision = watch.handle(
+        Assigned(target=Assignment(group, owner), generation=1, at_ms=0, duration_ms=0, cause="cause")
+    )
     assert str(decision).startswith("Generation 1: cause; m00 0/s, m01 0/s, ")
     assert str(decision).endswith("m11 0/s, and 2 more")
     assert (decision.ask, decision.exhausted, decision.waiting, decision.soon) == (False,) * 4
@@ -185,7 +194,7 @@ def test_the_hourly_limit_is_reported_once():
 def test_nothing_is_decided_while_the_group_rebalances():
     group = Group()
     group.reads(5)
-    group.watch.unwatch()
+    group.watch.handle(Rebalancing(at_ms=0))
     assert group.read() is None
     assert not group.watch.leads
     assert group.watch.loads()["t"].tolist() == [600, 300, 0, 0]

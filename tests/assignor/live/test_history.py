@@ -23,7 +23,7 @@ def played(readings, partitions=PARTITIONS):
     half = Assignment(group, np.repeat([0, 1], partitions // 2).astype(np.int32))
     recorder.handle(Joined(at_ms=0, said={name: Said(learned_per_s=900.0) for name in NAMES}, memory=Memory()))
     recorder.handle(PriorEnds(at_ms=-60_000, ends={("t", number): 0 for number in range(partitions)}))
-    recorder.handle(Assigned(at_ms=1000, target=half, stated={}, generation=1, duration_ms=100))
+    recorder.handle(Assigned(at_ms=1000, target=half, generation=1, duration_ms=100))
     end, rng = np.full(partitions, 6000.0), np.random.default_rng(0)
     rows = [("t", number) for number in range(partitions)]
     for number in range(1, readings + 1):
@@ -37,7 +37,7 @@ def played(readings, partitions=PARTITIONS):
         if decision is not None and decision.ask:
             recorder.handle(Asked(at_ms=at_ms))
             recorder.handle(Rebalancing(at_ms=at_ms + 100))
-            recorder.handle(Assigned(at_ms=at_ms + 300, target=half, stated={}, generation=2, duration_ms=200))
+            recorder.handle(Assigned(at_ms=at_ms + 300, target=half, generation=2, duration_ms=200))
     return recorder.history()
 
 

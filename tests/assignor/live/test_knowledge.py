@@ -24,7 +24,7 @@ class Group:
         self.target = Assignment(group, np.array([0, 0, 1, 1], np.int32))
 
     def assigned(self, second, duration_ms=0):
-        assigned = Assigned(at_ms=second * 1000, target=self.target, stated={}, generation=1, duration_ms=duration_ms)
+        assigned = Assigned(at_ms=second * 1000, target=self.target, generation=1, duration_ms=duration_ms)
         return self.watch.handle(assigned)
 
     def read(self, second, lag=0, **said):

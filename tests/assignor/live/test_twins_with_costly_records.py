@@ -8,6 +8,7 @@ import pytest
 from test_leader import Group
 
 from loadwise.assignor.algorithms.weighted import Weighted
+from loadwise.assignor.live.events import Assigned
 from loadwise.assignor.live.reading import Position
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.watch import GroupWatch
@@ -64,7 +65,7 @@ def assigned(watch, owner, *, generation=1, began_ms=0):
     topics = {"cheap": 12, "costly": 2} if len(owner) == len(RATES) else {"cheap": 12}
     group = GroupSnapshot.of([Member(id=name, topics=list(topics)) for name in NAMES], topics)
     partitions = Assignment(group, np.array(owner, np.int32))
-    watch.assigned(partitions, {}, generation=generation, now_ms=began_ms + 1, duration_ms=100)
+    watch.handle(Assigned(target=partitions, generation=generation, at_ms=began_ms + 1, duration_ms=100))
 
 
 def read(watch, now_ms):

@@ -9,6 +9,7 @@ from benchmarks.live.play import play
 from benchmarks.live.policies import Live
 from benchmarks.live.world import Piece, Readings, Scene
 from loadwise.assignor.algorithms.weighted import Weighted
+from loadwise.assignor.live.events import Assigned
 from loadwise.assignor.live.reading import Position
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.tuning import CapacityTuning, Tuning
@@ -107,7 +108,7 @@ def watched(slack_s=6.0):
     watch = GroupWatch(LiveSettings(), Weighted(), slack_s=slack_s)
     members = [Member(id=name, topics=["t"], owned={"t": [number]}) for number, name in enumerate("ab")]
     group = GroupSnapshot.of(members, {"t": 2})
-    watch.assigned(Assignment(group, group.owner), {}, generation=1, now_ms=1, duration_ms=0)
+    watch.handle(Assigned(target=Assignment(group, group.owner), generation=1, at_ms=1, duration_ms=0))
     return watch
 
 
@@ -115,8 +116,13 @@ def test_ends_that_are_wrong_one_after_the_other_move_nothing():
     """In successive readings another partition's end is wrong, so that somebody seems to drown for long."""
     watch = GroupWatch(LiveSettings(), Weighted(), slack_s=1.0)
     group = GroupSnapshot.of([Member(id=name, topics=["t"]) for name in "ab"], {"t": 8})
-    watch.assigned(
-        Assignment(group, np.repeat([0, 1], 4).astype(np.int32)), {}, generation=1, now_ms=0, duration_ms=100
+    watch.handle(
+        Assigned(
+            target=Assignment(group, np.repeat([0, 1], 4).astype(np.int32)),
+            generation=1,
+            at_ms=0,
+            duration_ms=100,
+        )
     )
     drowning = 0
     for number in range(1, 60):
@@ -138,7 +144,14 @@ def test_twins_are_twins_where_it_is_told_what_records_cost(cost):
     """Each has a topic of its own, and is busy for a third of the time; the records of one cost ten times as much."""
     watch = GroupWatch(LiveSettings(cost=cost), Weighted(), slack_s=1.0)
     group = GroupSnapshot.of([Member(id=name, topics=["cheap", "costly"]) for name in "ab"], {"cheap": 2, "costly": 2})
-    watch.assigned(Assignment(group, np.array([0, 0, 1, 1], np.int32)), {}, generation=1, now_ms=0, duration_ms=100)
+    watch.handle(
+        Assigned(
+            target=Assignment(group, np.array([0, 0, 1, 1], np.int32)),
+            generation=1,
+            at_ms=0,
+            duration_ms=100,
+        )
+    )
     for now_ms in range(5000, 60_000, 5000):
         cheap, costly = Position(now_ms * 150 // 1000, 0), Position(now_ms * 15 // 1000, 0)
         topics = {"cheap": cheap, "costly": costly}
@@ -161,7 +174,7 @@ def test_ends_of_0_in_a_row_are_not_taken_for_a_million_records_that_were_proces
     group = GroupSnapshot.of([Member(id=f"m{number}", topics=("t",)) for number in range(2)], {"t": 2})
     target = Weighted().assign(group)
     watch = GroupWatch(LiveSettings(), Weighted())
-    watch.assigned(target, {"m0": 0.0, "m1": 0.0}, generation=1, now_ms=0, duration_ms=0)
+    watch.handle(Assigned(target=target, stated={"m0": 0.0, "m1": 0.0}, generation=1, at_ms=0, duration_ms=0))
     for reading in range(1, 25):
         ends = [1_000_000 + 500 * reading] * 2
         if 10 <= reading < 10 + wrong:
@@ -203,7 +216,15 @@ def test_what_the_group_reads_no_more_asks_nothing_of_its_members(of_the_group_n
     watch = GroupWatch(LiveSettings(), Weighted(), slack_s=1.0)
     group = GroupSnapshot.of([Member(id=name, topics=["t"]) for name in "ab"], {"t": 4})
     stated = {"a": 1000.0, "b": 1000.0}
-    watch.assigned(Assignment(group, np.array([0, 0, 1, 1], np.int32)), stated, generation=1, now_ms=0, duration_ms=100)
+    watch.handle(
+        Assigned(
+            target=Assignment(group, np.array([0, 0, 1, 1], np.int32)),
+            stated=stated,
+            generation=1,
+            at_ms=0,
+            duration_ms=100,
+        )
+    )
     for now_ms in range(5000, 35_000, 5000):
         for name in stated:
             watch.estimates.measured(name, 1000.0, now_ms)
@@ -226,7 +247,11 @@ def test_what_the_group_has_given_up_is_forgotten_and_nothing_else():
             mine = {("t", number): Position(now_ms * (number + 1), 100 * number) for number in range(4)}
             watch.read((given_up | mine) if now_ms < 30_000 else mine, now_ms)
             if now_ms == 30_000:
-                watch.assigned(assignment, {"a": 0.0, "b": 0.0}, generation=1, now_ms=now_ms, duration_ms=100)
+                watch.handle(
+                    Assigned(
+                        target=assignment, stated={"a": 0.0, "b": 0.0}, generation=1, at_ms=now_ms, duration_ms=100
+                    )
+                )
             watch.estimates.measured("a", 5000.0, now_ms)
         answers.append((watch.loads()["t"].tolist(), watch.decide(60_000).judgement.before.tolist()))
         assert len(watch.partitions.index) == 4

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from loadwise.assignor.live.events import Assigned
 from loadwise.assignor.live.partitions import Partitions
 from loadwise.assignor.live.reading import Position
 from loadwise.assignor.live.tuning import ActivityTuning, Tuning
@@ -29,7 +30,8 @@ class Group:
         self.partitions = Partitions(Tuning(), SLACK_S)
         self.partitions.index.add([("old", 0), ("u", 0)])
         target = Assignment(group, np.array([A, A, B, NOBODY], np.int32))
-        self.watched = Watched.of(target, {"b-1": 300.0}, 7, 1000, self.partitions)
+        event = Assigned(at_ms=1000, target=target, generation=7, duration_ms=0, stated={"b-1": 300.0})
+        self.watched = Watched.of(event, self.partitions)
 
     def read(self, second, **positions):
         """A reading of t-0, t-1 and u-0, given as (end, lag); None if the broker is unreachable."""
