@@ -75,11 +75,13 @@ class Seen:
             if not marks or at_ms - marks[-1].at_ms >= self._tuning.shortest_ms:
                 marks.append(mark)
                 self.at_least[member] = self._did(marks)
-                pace = self._pace(list(marks), rate[rows])
-                if pace is not None:
+                grew, may_grow = self._grew(list(marks), rate[rows])
+                if may_grow:
                     suspects.add(member)
-                    if pace.per_s:
-                        behind[member] = pace
+                if len(grew) >= self._tuning.intervals:
+                    # The member may have begun to fall behind within the oldest interval, and been idle before.
+                    counted = grew[:-1] or grew
+                    behind[member] = self._paced(sum(each for each, _ in counted), sum(each for _, each in counted))
         self.suspects = frozenset(suspects)
         self._grew_ms |= dict.fromkeys(suspects, now_ms)
         return behind
@@ -94,8 +96,11 @@ class Seen:
         after_ms = now_ms - self._tuning.lately_ms
         return np.array([self._grew_ms.get(member, after_ms) > after_ms for member in members], bool)
 
-    def _pace(self, marks: Sequence[_Mark], rate: Floats) -> Pace | None:
-        """Return the pace of a member while its backlog grows; 0 records/s if only one interval shows it; else None."""
+    def _grew(self, marks: Sequence[_Mark], rate: Floats) -> tuple[list[tuple[float, float]], bool]:
+        """Return the newest intervals in which a backlog grew, and whether it may have grown in the newest.
+
+        The intervals are in a row: the records processed and the seconds of each, the newest first.
+        """
         grew: list[tuple[float, float]] = []
         for before, after in zip(marks[-2::-1], marks[:0:-1], strict=True):
             seconds = (after.at_ms - before.at_ms) / 1000
@@ -105,9 +110,9 @@ class Seen:
             processed = self._outrun(np.minimum(came, rate * seconds), went_on)
             if processed is None:
                 # A rise in a single reading only justifies an early next one: its ends may be wrong.
-                return Pace(0.0, 0.0, 0.0) if not grew and self._outrun(came, went_on) is not None else self._of(grew)
+                return grew, bool(grew) or self._outrun(came, went_on) is not None
             grew.append((processed, seconds))
-        return self._of(grew)
+        return grew, bool(grew)
 
     def _did(self, marks: Sequence[_Mark]) -> float:
         """Return the least rate of a member over a while, in records/s; 0 if it was not seen for that long."""
@@ -125,16 +130,6 @@ class Seen:
         arrived, processed = float(came[counts].sum()), float(went_on[counts].sum())
         noise = max(self._tuning.deviations * math.sqrt(arrived), self._tuning.least_part * arrived)
         return processed if arrived - processed > noise else None
-
-    def _of(self, grew: Sequence[tuple[float, float]]) -> Pace | None:
-        """Return the pace over the intervals in which a backlog grew: records and seconds of each, the newest first."""
-        if not grew:
-            return None
-        if len(grew) < self._tuning.intervals:
-            return Pace(0.0, 0.0, 0.0)
-        # The member may have begun to fall behind within the oldest interval, and been idle before.
-        counted = grew[:-1] or grew
-        return self._paced(sum(each for each, _ in counted), sum(each for _, each in counted))
 
     def _paced(self, processed: float, seconds: float) -> Pace:
         per_s = processed / seconds
