@@ -62,7 +62,7 @@ def judge(
 
     The assignor costs the leader CPU time, so it is called only if it may gain enough.
     """
-    weight = guess(load, group.topic_of) if group.size and not np.isnan(load).all() else np.zeros(group.size)
+    weight = guess(load, group.topic_of) if not np.isnan(load).all() else np.zeros(group.size)
     known = group.capacity_known | capacities.reliable
     loaded = replace(group, load=weight, capacity=capacities.per_s, capacity_known=known, load_unit=RECORDS_PER_S)
     possible = max(
