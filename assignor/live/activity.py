@@ -55,7 +55,7 @@ class Activity:
             names = ", ".join(f"{name} for {s:.0f} s" for name, s in still.items())
             return Refusal(f"{_STILL}: {names}", waiting=True)
         if still := self._waited_for(now_ms, self._commit_ms):  # their next commits decide it
-            return Refusal(f"the next commit will show whether they go on: {', '.join(still)}", unsure=True)
+            return Refusal(f"the next commit will show whether they go on: {', '.join(still)}", soon=True)
         return None
 
     def silent_ms(self, now_ms: int) -> dict[str, int]:

@@ -35,4 +35,4 @@ class Common:
         held_ms = self._tuning.longest_ms if receivers_lag else self._tuning.at_least_ms
         if now_ms - self._since_ms >= held_ms and most >= may_be_most:
             return None
-        return Refusal("most members fall behind at the same time: something that they share may be slow", unsure=True)
+        return Refusal("most members fall behind at the same time: something that they share may be slow", soon=True)

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
-import numpy as np
-
-from loadwise.assignor.live.capacity import Capacities
-from loadwise.assignor.live.judgement import Judgement, overfull
-from loadwise.assignor.live.partitions import PartitionState
-from loadwise.assignor.live.scaling import members_that_do
+from loadwise.assignor.live.judgement import Judgement
 from loadwise.assignor.live.settings import LiveSettings
-from loadwise.assignor.live.watched import Watched
 from loadwise.assignor.model import Floats, TopicPartition
 
 
@@ -94,43 +87,6 @@ class Decision:
         return "; ".join(
             [f"Generation {self.generation}: {self.reason}", *moved, ", ".join(loads[:_MOST_NAMED] + more)]
         )
-
-
-def decided(
-    watched: Watched,
-    state: PartitionState,
-    judged: Judgement,
-    capacities: Capacities,
-    *,
-    now_ms: int,
-    reason: str,
-    settings: LiveSettings,
-    cost: Floats | float,
-    silent: Collection[str],
-    wanted: int | None,
-) -> Decision:
-    """Return the decision after a reading; ``silent`` are the members that process nothing of their backlog."""
-    rate = np.nan_to_num(watched.of_group(state.arrivals.rate * cost), nan=0.0)
-    per_s, missing = capacities.per_s, 0
-    if capacities.known and bool(capacities.proven.all()) and float(rate.sum()) > per_s.sum():
-        missing = max(members_that_do(rate, per_s, settings.healthy) - len(per_s), 0)
-    # The backlog of a member that stands still says nothing about its partitions.
-    works = np.array([*(name not in silent for name in watched.names), False])  # unowned partitions
-    worked_on = np.where(works[watched.group.owner], watched.of_group(state.backlog.waiting), np.nan)
-    return Decision(
-        now_ms=now_ms,
-        reason=reason,
-        generation=watched.generation,
-        members=watched.names,
-        capacity_per_s=per_s,
-        judgement=judged,
-        lag=watched.sums(state.backlog.lag),
-        missing=missing,
-        wanted=wanted,
-        settings=settings,
-        overfull=overfull(watched.group, rate, worked_on, capacities),
-        too_slow=watched.too_slow,
-    )
 
 
 def _partitions(moved: int) -> str:

@@ -75,8 +75,9 @@ class GroupKnowledge:
             # The backlog is that of both readings, so it has existed since the previous one.
             self.estimates.update(shown.processed, shown.saturated, now_ms, since_ms=since_ms)
 
-    def noted(self, at_ms: Mapping[str, int], now_ms: int) -> None:
+    def noted(self, said: Mapping[str, Said], now_ms: int) -> None:
         """Take in the times of the notes in the newest reading, by the members' own clocks."""
+        at_ms = {name: each.written_ms for name, each in said.items() if each.written_ms is not None}
         watched, state = self.in_force, self.partitions.state
         if watched is None or not at_ms:
             return

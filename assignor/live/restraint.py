@@ -38,7 +38,7 @@ class Restraint:
 
     def asked(self, now_ms: int) -> None:
         """Note that a rebalance was requested."""
-        self._asked_ms = (*(at for at in self._asked_ms if now_ms - at < _HOUR_MS), now_ms)
+        self._asked_ms = (*(now_ms - age for age in self.memory(now_ms).ages_ms), now_ms)
         self._due, self._exhausted_told = 0.0, False
 
     def refusal(self, now_ms: int, *, worst: float, best: float, moved_share: float) -> Refusal | None:
@@ -59,11 +59,11 @@ class Restraint:
         price = tuning.patience_s + stopped * self._took_ms / 1000
         if self._due < price:
             cost = f"the imbalance has cost {self._due:.1f} s of a member's work, a rebalance costs {price:.1f} s"
-            return Refusal(cost, unsure=True)
+            return Refusal(cost, soon=True)
         if self.exhausted(now_ms):
             told, self._exhausted_told = self._exhausted_told, True
             reason = f"the limit of {settings.most_per_hour} rebalances for the load in an hour is reached"
-            return Refusal(reason, newly_exhausted=not told)
+            return Refusal(reason, exhausted=not told)
         return None
 
     def exhausted(self, now_ms: int) -> bool:
@@ -83,9 +83,9 @@ class Refusal(NamedTuple):
     """Why no rebalance is requested."""
 
     reason: str
-    unsure: bool = False
-    """Whether a further reading may show that a rebalance is worth its cost."""
-    newly_exhausted: bool = False
+    soon: bool = False
+    """Whether the next reading should come soon, because it may show that a rebalance is worth its cost."""
+    exhausted: bool = False
     """Whether this is the first request that the hourly limit prevents."""
     waiting: bool = False
     """Whether a rebalance would have to wait for a member that stands still."""

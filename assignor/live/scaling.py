@@ -8,6 +8,7 @@ from collections import deque
 
 import numpy as np
 
+from loadwise.assignor.live.capacity import Capacities
 from loadwise.assignor.live.tuning import ScalingTuning
 from loadwise.assignor.model import Floats
 
@@ -32,6 +33,14 @@ def members_that_do(load: Floats, per_s: Floats, healthy: float) -> int:
     # Members that are faster or slower than the median count as more or less than one.
     unequal = len(per_s) - float(per_s.sum()) / each
     return min(max(math.ceil(equal + unequal - _ROUNDING), 1), len(busy))
+
+
+def members_missing(rate: Floats, capacities: Capacities, healthy: float) -> int:
+    """Return the number of members that a group lacks for this rate of each partition; 0 if that is unknown."""
+    per_s = capacities.per_s
+    if not capacities.known or not capacities.proven.all() or float(rate.sum()) <= per_s.sum():
+        return 0
+    return max(members_that_do(rate, per_s, healthy) - len(per_s), 0)
 
 
 def _fits(shares: list[float], members: int) -> bool:

@@ -8,13 +8,13 @@ import numpy as np
 
 from loadwise.assignor.live.capacity import Capacities
 from loadwise.assignor.live.common import Common
-from loadwise.assignor.live.decision import Decision, decided
+from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.demand import demand
 from loadwise.assignor.live.events import Asked, Assigned, Event, Joined, PriorEnds, Read, Rebalancing
-from loadwise.assignor.live.judgement import Judgement, compare, judge
+from loadwise.assignor.live.judgement import Judgement, compare, judge, overfull
 from loadwise.assignor.live.knowledge import GroupKnowledge
 from loadwise.assignor.live.restraint import Refusal, Restraint, gained
-from loadwise.assignor.live.scaling import MembersWanted
+from loadwise.assignor.live.scaling import MembersWanted, members_missing
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.tuning import Tuning
 from loadwise.assignor.live.watched import Watched
@@ -63,10 +63,7 @@ class GroupWatch(GroupKnowledge):
             case Read():
                 self.read_columns(event.partitions, event.positions, event.at_ms)
                 if self.leads:
-                    written = {
-                        name: each.written_ms for name, each in event.said.items() if each.written_ms is not None
-                    }
-                    self.noted(written, event.at_ms)
+                    self.noted(event.said, event.at_ms)
                     self.listen(event.said, event.at_ms)
                     return self.decide(event.at_ms)
             case Asked():
@@ -118,9 +115,9 @@ class GroupWatch(GroupKnowledge):
             return replace(self._decision(watched, judged, capacities, now_ms, reason), ask=True, soon=soon)
         return replace(
             self._decision(watched, judged, capacities, now_ms, refused.reason),
-            exhausted=refused.newly_exhausted,
+            exhausted=refused.exhausted,
             waiting=refused.waiting,
-            soon=soon or refused.unsure,
+            soon=soon or refused.soon,
         )
 
     def _untried(self, watched: Watched, capacities: Capacities, now_ms: int) -> str:
@@ -133,7 +130,7 @@ class GroupWatch(GroupKnowledge):
 
     def _unconfirmed(self, judged: Judgement) -> Refusal | None:
         gain = gained(judged.worst, judged.best, self.settings.healthy)
-        return Refusal("only one reading has shown it yet", unsure=True) if gain < self.settings.least_gain else None
+        return Refusal("only one reading has shown it yet", soon=True) if gain < self.settings.least_gain else None
 
     def _want(self, judged: Judgement, capacities: Capacities, now_ms: int) -> None:
         self._members_wanted.newest = None
@@ -143,17 +140,24 @@ class GroupWatch(GroupKnowledge):
     def _decision(
         self, watched: Watched, judged: Judgement, capacities: Capacities, now_ms: int, reason: str
     ) -> Decision:
-        return decided(
-            watched,
-            self.partitions.state,
-            judged,
-            capacities,
+        state, silent = self.partitions.state, self.activity.silent_ms(now_ms)
+        rate = np.nan_to_num(watched.of_group(state.arrivals.rate * self._cost()), nan=0.0)
+        # The backlog of a member that stands still says nothing about its partitions.
+        works = np.array([*(name not in silent for name in watched.names), False])  # unowned partitions
+        worked_on = np.where(works[watched.group.owner], watched.of_group(state.backlog.waiting), np.nan)
+        return Decision(
             now_ms=now_ms,
             reason=reason,
-            settings=self.settings,
-            cost=self._cost(),
-            silent=self.activity.silent_ms(now_ms),
+            generation=watched.generation,
+            members=watched.names,
+            capacity_per_s=capacities.per_s,
+            judgement=judged,
+            lag=watched.sums(state.backlog.lag),
+            missing=members_missing(rate, capacities, self.settings.healthy),
             wanted=self._members_wanted.newest,
+            settings=self.settings,
+            overfull=overfull(watched.group, rate, worked_on, capacities),
+            too_slow=watched.too_slow,
         )
 
     def _judge(self, watched: Watched, rate: Floats, capacities: Capacities) -> Judgement:

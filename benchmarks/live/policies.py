@@ -13,7 +13,7 @@ from loadwise.assignor.algorithms.roundrobin import RoundRobin
 from loadwise.assignor.algorithms.sticky import Sticky
 from loadwise.assignor.algorithms.weighted import Weighted
 from loadwise.assignor.live.decision import Decision
-from loadwise.assignor.live.events import Asked, Assigned, PriorEnds
+from loadwise.assignor.live.events import Asked, Assigned, PriorEnds, Said
 from loadwise.assignor.live.reading import Position
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.tuning import Tuning
@@ -122,7 +122,8 @@ class Live(Policy):
     def read(self, reading: Reading, now_s: int) -> bool:
         """Take a reading, and decide."""
         self.watch.read_columns(*reading.positions(), now_s * 1000)
-        self.watch.noted(reading.noted, now_s * 1000)
+        said = {name: Said(written_ms=at_ms) for name, at_ms in reading.noted.items()}
+        self.watch.noted(said, now_s * 1000)
         self.watch.learn_costs()
         decision = self.watch.decide(now_s * 1000)
         self.wanted = None if decision is None else decision.wanted

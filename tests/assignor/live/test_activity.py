@@ -31,7 +31,7 @@ def test_a_member_stands_still_after_a_while_that_is_longer_if_it_commits_rarely
     activity, now_ms = watched(slack_s=slack_s), round(100_000 + second * 1000)
     refusal = reading(activity, now_ms)
     assert refusal.waiting is waiting
-    assert refusal.unsure is not waiting
+    assert refusal.soon is not waiting
     assert refusal.reason.endswith(f": silent for {second:.0f} s" if waiting else "go on: silent")
     assert activity.silent_ms(now_ms) == ({"silent": now_ms - 100_000} if waiting else {})
 

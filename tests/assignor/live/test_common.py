@@ -23,7 +23,7 @@ class Group:
         judged = SimpleNamespace(before=before, after=before + np.array([0.1, 0, 0, -0.1]))
         count = np.arange(4)
         refusal = self.common.refusal(second * 1000, judged, grows=count < growing, lagging=np.isin(count, lagging))
-        assert refusal is None or refusal.unsure
+        assert refusal is None or refusal.soon
         return refusal is not None
 
 

@@ -107,7 +107,7 @@ def test_a_small_gain_is_never_enough(worst, best, reason):
     assert requests(worst, best) == []
     refusal = Restraint(SETTINGS, cooperative=False).refusal(0, worst=worst, best=best, moved_share=0.0)
     assert reason in refusal.reason
-    assert not refusal.unsure
+    assert not refusal.soon
     assert not refusal.waiting
 
 
@@ -123,7 +123,7 @@ def test_the_cost_starts_from_0_after_a_healthy_reading():
         return restraint.refusal(second * 1000, worst=worst, best=0.5, moved_share=0.0)
 
     costs = [(0, 1.0), (3, 1.0), (4, 0.5), (5, 1.0), (7, 1.0)]
-    assert [refusal(*each).unsure for each in costs] == [True, True, False, True, True]
+    assert [refusal(*each).soon for each in costs] == [True, True, False, True, True]
     assert refusal(8, 1.0) is None, "half a second of work per second since the healthy reading at 4 s"
 
 
@@ -131,7 +131,7 @@ def test_the_cost_starts_at_a_reading_without_utilisation():
     restraint = Restraint(SETTINGS, cooperative=False)
     for second in (0, 10):
         restraint.unjudged(second * 1000)
-    assert restraint.refusal(13_999, worst=1.0, best=0.5, moved_share=0.0).unsure
+    assert restraint.refusal(13_999, worst=1.0, best=0.5, moved_share=0.0).soon
     assert restraint.refusal(14_000, worst=1.0, best=0.5, moved_share=0.0) is None
 
 
@@ -145,7 +145,7 @@ def test_the_hourly_limit_is_reported_once_for_each_time_that_it_is_reached():
             assert not restraint.exhausted(now_ms)
             restraint.asked(now_ms)
             assert restraint.exhausted(now_ms)
-        elif refusal.newly_exhausted:
+        elif refusal.exhausted:
             news.append(now_ms)
     assert restraint.memory(now_ms).ages_ms == (now_ms - 1_800_000, now_ms - 3_620_000)
     assert news == [40_000, 1_820_000, 3_640_000]
