@@ -341,7 +341,7 @@ def test_an_algorithm_that_raises_while_it_is_asked_what_would_help_does_not_sto
 
 def test_a_watch_that_fails_when_a_join_ends_does_not_stop_the_member(monkeypatch):
     group = Group("a", "b", "c")
-    monkeypatch.setattr(group.members["a"].leader._watch, "assigned", None)
+    monkeypatch.setattr(group.members["a"].leader._watch, "_assigned", None)
     group.rebalance()
     assert group.members["a"].targets.failures == 1
     assert sum(len(group.owned(name)) for name in group.members) == PARTITIONS
