@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any, NoReturn
@@ -41,7 +41,7 @@ from loadwise.assignor.model import LARGEST, NO_GENERATION, Assignment, Assignor
 from loadwise.assignor.staging import stage
 from loadwise.assignor.strategy import Strategy, strategy
 from loadwise.assignor.subscription import read_user_data
-from loadwise.nearest import near_or_all
+from loadwise.json_fields import MISSING, JsonFields
 from loadwise.protocol.errors import ProtocolError
 from loadwise.protocol.user_data import StickyUserData
 
@@ -54,7 +54,7 @@ _MEMBER = (
     *("id", "topics", "group_instance_id", "rack", "capacity", "owned", "generation"),
     *("subscription_version", "subscription_generation", "user_data_version", "user_data_hex"),
 )
-_MISSING = object()
+_read = JsonFields(BadCaseError, largest=LARGEST)
 
 MOST_PARTITIONS = 10_000_000
 """Limit for all topics together: ten times the largest supported group, so that a typo does not exhaust memory."""
@@ -77,32 +77,31 @@ class Case:
     @classmethod
     def parse(cls, given: object) -> Case:
         """Parse a value returned by ``json.loads``. Raises `BadCaseError` or `UnknownAssignorError`."""
-        case = _object(given, "the case")
-        _known(case, _CASE)
+        case = _read.known(_read.an_object(given, "the case"), _CASE)
         if case.get("prefer_rack_aware"):
             raise BadCaseError("prefer_rack_aware is a switch of Kafka's own tests; leave it out")
-        chosen = strategy(_text(case.get("strategy", _MISSING), "strategy"))
+        chosen = strategy(_read.text(case.get("strategy", MISSING), "strategy"))
         topics = {
-            name: _object(spec, f"topics.{name}")
-            for name, spec in _object(case.get("topics", _MISSING), "topics").items()
+            name: _read.known(_read.an_object(spec, f"topics.{name}"), _TOPIC, f"topics.{name}.")
+            for name, spec in _read.an_object(case.get("topics", MISSING), "topics").items()
         }
-        for name, spec in topics.items():
-            _known(spec, _TOPIC, f"topics.{name}.")
         partitions = {
-            name: _integer(spec.get("partitions", _MISSING), f"topics.{name}.partitions", least=0)
+            name: _read.whole(spec.get("partitions", MISSING), f"topics.{name}.partitions", least=0)
             for name, spec in topics.items()
         }
         total = sum(partitions.values())
         if total > MOST_PARTITIONS:
             raise BadCaseError(f"topics have {total:,} partitions together; at most {MOST_PARTITIONS:,} are allowed")
         members: list[Member] = []
-        for index, member in enumerate(_list(case.get("members", _MISSING), "members")):
+        for index, member in enumerate(_read.a_list(case.get("members", MISSING), "members")):
             where = f"members[{index}]"
-            members.append(_member(_object(member, where), where, chosen, members[-1].topics if members else None))
+            members.append(
+                _member(_read.an_object(member, where), where, chosen, members[-1].topics if members else None)
+            )
         return cls(
             id=case.get("id"),
             strategy=chosen,
-            assignor=_with_options(algorithm(chosen.algorithm), _object(case.get("options", {}), "options")),
+            assignor=_with_options(algorithm(chosen.algorithm), _read.an_object(case.get("options", {}), "options")),
             members=tuple(members),
             partitions=partitions,
             racks={
@@ -131,17 +130,17 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _member(member: dict[str, Any], where: str, chosen: Strategy, before: Sequence[str] | None) -> Member:
     """Read a member. ``before`` is the topic list of the previous one: equal lists become one, checked once."""
-    _known(member, _MEMBER, f"{where}.")
-    name = _text(member.get("id", _MISSING), f"{where}.id")
-    version = _integer(member.get("subscription_version", 3), f"{where}.subscription_version", least=0)
+    _read.known(member, _MEMBER, f"{where}.")
+    name = _read.text(member.get("id", MISSING), f"{where}.id")
+    version = _read.whole(member.get("subscription_version", 3), f"{where}.subscription_version", least=0)
     hidden = chosen.cooperative and version < 1
-    given = member.get("topics", _MISSING)
-    topics = before if before is not None and given == before else _texts(given, f"{where}.topics")
+    given = member.get("topics", MISSING)
+    topics = before if before is not None and given == before else _read.texts(given, f"{where}.topics")
     owned: Mapping[str, Sequence[int]] = {} if hidden else _owned(member.get("owned"), f"{where}.owned")
     generation = _generation(member, "generation", where)
     if member.get("user_data_version") == 0:
         generation = NO_GENERATION
-    capacity = _number(member.get("capacity", 1.0), f"{where}.capacity")
+    capacity = _read.number(member.get("capacity", 1.0), f"{where}.capacity")
     if member.get("user_data_hex") is not None:
         try:
             user_data = read_user_data(chosen, _bytes(member["user_data_hex"], f"{where}.user_data_hex"))
@@ -162,38 +161,40 @@ def _member(member: dict[str, Any], where: str, chosen: Strategy, before: Sequen
         topics=topics,
         owned=owned,
         generation=generation,
-        instance_id=None if instance_id is None else _text(instance_id, f"{where}.group_instance_id"),
-        rack=None if rack is None or version < 3 else _text(rack, f"{where}.rack"),
+        instance_id=None if instance_id is None else _read.text(instance_id, f"{where}.group_instance_id"),
+        rack=None if rack is None or version < 3 else _read.text(rack, f"{where}.rack"),
         capacity=capacity,
     )
 
 
 def _generation(member: dict[str, Any], name: str, where: str) -> int:
     given = member.get(name)
-    return NO_GENERATION if given is None else _integer(given, f"{where}.{name}", least=NO_GENERATION)
+    return NO_GENERATION if given is None else _read.whole(given, f"{where}.{name}", least=NO_GENERATION)
 
 
 def _owned(given: object, where: str) -> dict[str, list[int]]:
     owned: dict[str, list[int]] = {}
     if given is None:
         return owned
-    for index, pair in enumerate(_list(given, where)):
+    for index, pair in enumerate(_read.a_list(given, where)):
         if not isinstance(pair, list) or len(pair) != 2:
-            raise BadCaseError(f"{where}[{index}] is {_short(pair)}; expected [topic, partition]")
-        topic = _text(pair[0], f"{where}[{index}][0]")
-        owned.setdefault(topic, []).append(_integer(pair[1], f"{where}[{index}][1]"))
+            _read.refuse(pair, f"{where}[{index}]", "[topic, partition]")
+        topic = _read.text(pair[0], f"{where}[{index}][0]")
+        owned.setdefault(topic, []).append(_read.whole(pair[1], f"{where}[{index}][1]"))
     return owned
 
 
 def _racks(given: object, where: str) -> list[list[str]]:
     racks: list[list[str]] = []
-    for index, replicas in enumerate(_list(given, where)):
+    for index, replicas in enumerate(_read.a_list(given, where)):
         if replicas is None:
             racks.append([])
         elif isinstance(replicas, str):
             racks.append([replicas])
         else:
-            racks.append(_texts([rack for rack in _list(replicas, f"{where}[{index}]") if rack is not None], where))
+            racks.append(
+                _read.texts([rack for rack in _read.a_list(replicas, f"{where}[{index}]") if rack is not None], where)
+            )
     return racks
 
 
@@ -206,7 +207,7 @@ def _with_options(assignor: Assignor, options: dict[str, Any]) -> Assignor:
         if name not in known:
             there_are = f"its options are {', '.join(known)}" if known else "it has no options"
             raise BadCaseError(f"options.{name} is not an option of {assignor.name}; {there_are}")
-    numbers = {name: _number(value, f"options.{name}") for name, value in options.items()}
+    numbers = {name: _read.number(value, f"options.{name}") for name, value in options.items()}
     try:
         return dataclasses.replace(assignor, **numbers)
     except ValueError as error:
@@ -224,7 +225,7 @@ def _load(case: dict[str, Any], partitions: Mapping[str, int], capacity: float) 
         return _loads(case["weights"], "weights", partitions)
     if case.get("lag") is not None or case.get("rate") is not None:
         lag, rate = (_loads(case.get(name) or {}, name, partitions) for name in ("lag", "rate"))
-        horizon_s = None if case.get("horizon_s") is None else _number(case["horizon_s"], "horizon_s")
+        horizon_s = None if case.get("horizon_s") is None else _read.number(case["horizon_s"], "horizon_s")
         return drain_weight(lag, rate, capacity, horizon_s=horizon_s)
     if case.get("resources") is not None:
         return _mixed(case, partitions)
@@ -232,16 +233,18 @@ def _load(case: dict[str, Any], partitions: Mapping[str, int], capacity: float) 
 
 
 def _mixed(case: dict[str, Any], partitions: Mapping[str, int]) -> Mapping[str, Floats]:
-    resources = {n: _loads(v, f"resources.{n}", partitions) for n, v in _object(case["resources"], "resources").items()}
-    given = _object(case.get("resource_weights", {}), "resource_weights")
-    return mix(resources, {name: _number(weight, f"resource_weights.{name}") for name, weight in given.items()})
+    resources = {
+        n: _loads(v, f"resources.{n}", partitions) for n, v in _read.an_object(case["resources"], "resources").items()
+    }
+    given = _read.an_object(case.get("resource_weights", {}), "resource_weights")
+    return mix(resources, {name: _read.number(weight, f"resource_weights.{name}") for name, weight in given.items()})
 
 
 def _loads(given: object, where: str, partitions: Mapping[str, int]) -> dict[str, Floats]:
     """Read loads by topic. Loads of topics without metadata are checked and dropped."""
     loads: dict[str, Floats] = {}
-    for topic, row in _object(given, where).items():
-        numbers = _numbers(_list(row, f"{where}.{topic}"), f"{where}.{topic}")
+    for topic, row in _read.an_object(given, where).items():
+        numbers = _numbers(_read.a_list(row, f"{where}.{topic}"), f"{where}.{topic}")
         if topic not in partitions:
             continue
         if len(numbers) != partitions[topic]:
@@ -258,66 +261,11 @@ def _numbers(row: list[Any], where: str) -> Floats:
     # A million numbers are read without a line of Python for each.
     if set(map(type, row)) <= {int, float, NoneType} and max(map(abs, filter(None, row)), default=0) <= LARGEST:
         return np.array(row, np.float64)
-    return np.array([None if n is None else _number(n, f"{where}[{i}]") for i, n in enumerate(row)], np.float64)
-
-
-def _known(given: dict[str, Any], names: Collection[str], where: str = "") -> None:
-    """Refuse unknown fields, so that a misspelt one is not treated as missing."""
-    for name in given:
-        if name not in names:
-            raise BadCaseError(f"{where}{_named(name)} is not a field{near_or_all(name, names)}")
-
-
-def _object(value: object, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise BadCaseError(f"{where} is {_short(value)}; expected an object")
-    return value
-
-
-def _list(value: object, where: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise BadCaseError(f"{where} is {_short(value)}; expected a list")
-    return value
-
-
-def _texts(value: object, where: str) -> list[str]:
-    return [_text(item, f"{where}[{index}]") for index, item in enumerate(_list(value, where))]
-
-
-def _text(value: object, where: str) -> str:
-    if not isinstance(value, str):
-        raise BadCaseError(f"{where} is {_short(value)}; expected a string")
-    return value
-
-
-def _integer(value: object, where: str, *, least: int | None = None) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > 2**31:
-        raise BadCaseError(f"{where} is {_short(value)}; expected a whole number of 32 bits")
-    if least is not None and value < least:
-        raise BadCaseError(f"{where} is {value}; expected {least} or more")
-    return value
-
-
-def _number(value: object, where: str) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise BadCaseError(f"{where} is {_short(value)}; expected a number")
-    if not abs(value) <= LARGEST:
-        raise BadCaseError(f"{where} is {_short(value)}; the largest number allowed is {LARGEST:g}")
-    return float(value)
+    return np.array([None if n is None else _read.number(n, f"{where}[{i}]") for i, n in enumerate(row)], np.float64)
 
 
 def _bytes(value: object, where: str) -> bytes:
     try:
-        return bytes.fromhex(_text(value, where))
+        return bytes.fromhex(_read.text(value, where))
     except ValueError:
-        raise BadCaseError(f"{where} is {_short(value)}; expected bytes as pairs of hexadecimal digits") from None
-
-
-def _short(value: object) -> str:
-    if value is _MISSING:
-        return "missing"
-    return "null" if value is None else _named(repr(value))
-
-
-def _named(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "..."
+        _read.refuse(value, where, "bytes as pairs of hexadecimal digits")

@@ -127,20 +127,20 @@ def _with(**fields: object) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("content", "culprit"),
     [
-        (_without("size_bytes"), "cluster.json: partitions[2]: the field size_bytes is missing; add it"),
-        (_with(sise_bytes=1), "partitions[2]: 'sise_bytes' is not a field (did you mean 'size_bytes'?)"),
+        (_without("size_bytes"), "cluster.json: partitions[2].size_bytes is missing; expected a number"),
+        (_with(sise_bytes=1), "partitions[2].sise_bytes is not a field (did you mean 'size_bytes'?)"),
         (_with(leader=None), "partition orders-2 has no leader; start a broker with an in-sync replica, one of 1, 2"),
         (_with(leader=3), "partition orders-2 is led by broker 3, which has no replica of it"),
         (_with(replicas=[1, 4]), "partition orders-2 has a replica on broker 4, which is not up; start the broker"),
         (_with(replicas=[1, 1]), "partition orders-2 has two replicas on one broker: 1, 1"),
         (_with(replicas=[]), "partition orders-2 has no replicas"),
         (_with(partition=1), "partition orders-1 is given 2 times; keep one of them"),
-        (_with(size_bytes=-1), "partitions[2].size_bytes is -1; expected a number of 0 or more"),
-        (_with(size_bytes=float("nan")), "partitions[2].size_bytes is NaN; expected a number of 0 or more"),
-        (_with(partition="2"), 'partitions[2].partition is "2"; expected a whole number of 0 or more'),
+        (_with(size_bytes=-1), "partitions[2].size_bytes is -1; expected 0 or more"),
+        (_with(size_bytes=float("nan")), "partitions[2].size_bytes is nan; the largest number allowed is 1e+18"),
+        (_with(partition="2"), "partitions[2].partition is '2'; expected a whole number"),
         ({"brokers": [], "partitions": []}, "the cluster has no brokers"),
-        ({"brokers": []}, "cluster.json: the field partitions is missing"),
-        ([], "cluster.json is []; expected an object with brokers, partitions"),
+        ({"brokers": []}, "cluster.json: partitions is missing; expected a list"),
+        ([], "cluster.json is []; expected an object"),
     ],
 )
 def test_a_wrong_cluster_is_one_line_that_names_the_culprit(content: object, culprit: str, cluster: Path) -> None:
@@ -159,14 +159,14 @@ def test_a_capacity_that_is_not_an_object(capacity: object, cluster: Path) -> No
     cluster.write_text(json.dumps(content))
     result = run(cluster)
     assert result.exit_code == 2
-    assert f"brokers[0].capacity is {json.dumps(capacity)}; expected an object with" in result.stderr
+    assert f"brokers[0].capacity is {capacity!r}; expected an object" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("capacities", "status", "culprit"),
     [
         ('{"5": {}}', 2, "a capacity is stated for broker 5, which the cluster does not have; its brokers are 1, 2, 3"),
-        ('{"1": {"disk_byte": 5}}', 2, "capacities.json: 1: 'disk_byte' is not a field (did you mean 'disk_bytes'?)"),
+        ('{"1": {"disk_byte": 5}}', 2, "capacities.json: 1.disk_byte is not a field (did you mean 'disk_bytes'?)"),
         ('{"one": {}}', 2, "'one' is not a broker id"),
         ('{"1": {"disk_bytes": 1}, "2": {"disk_bytes": 16e9}}', 1, "no plan was found that keeps broker"),
         ('{"1": {"disk_bytes": 1}, "01": {"disk_bytes": 5e12}}', 2, "'01' is not a broker id"),

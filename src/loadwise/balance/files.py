@@ -13,26 +13,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from loadwise.balance.cluster import Broker, Capacity, Cluster, Partition
 from loadwise.balance.errors import UnfitClusterError
-from loadwise.nearest import near_or_all
+from loadwise.json_fields import MISSING, JsonFields
 
 _BROKER = ("id", "rack", "capacity")
 _CAPACITY = ("bytes_in_per_s", "bytes_out_per_s", "disk_bytes")
 _PARTITION = ("topic", "partition", "replicas", "leader", "size_bytes", "bytes_in_per_s", "bytes_out_per_s")
-_MOST = 2**31 - 1
-_MOST_AMOUNT = 1e18
-"""Sums of amounts stay exact enough to compare."""
+_read = JsonFields(UnfitClusterError, largest=1e18)  # sums of amounts stay exact enough to compare
 
 
 def read_cluster(text: str, name: str) -> Cluster:
     """Read a cluster; ``name`` is the file's, for the error. Raises `UnfitClusterError`."""
-    given = _object(_parsed(text, name), name, ("brokers", "partitions"))
-    brokers = _list(_field(given, "brokers", name), f"{name}: brokers")
-    partitions = _list(_field(given, "partitions", name), f"{name}: partitions")
+    given = _read.known(_read.an_object(_parsed(text, name), name), ("brokers", "partitions"), f"{name}: ")
+    brokers, partitions = (_read.a_list(given.get(of, MISSING), f"{name}: {of}") for of in ("brokers", "partitions"))
     read = [_broker(broker, f"{name}: brokers[{index}]") for index, broker in enumerate(brokers)]
     try:
         return Cluster(
@@ -49,7 +45,7 @@ def read_capacities(text: str, name: str) -> dict[int, Capacity]:
     """Read capacities by broker id; ``name`` is the file's, for the error. Raises `UnfitClusterError`."""
     given = _parsed(text, name)
     if not isinstance(given, dict):
-        _refuse(given, name, 'an object such as {"1": {"disk_bytes": 5e11}}')
+        _read.refuse(given, name, 'an object such as {"1": {"disk_bytes": 5e11}}')
     for broker in given:
         if not (broker.isascii() and broker.isdecimal() and str(int(broker)) == broker):
             raise UnfitClusterError(f'{name}: {broker!r} is not a broker id; write {{"1": {{"disk_bytes": 5e11}}}}')
@@ -73,35 +69,29 @@ def _broker_fields(broker: Broker) -> dict[str, Any]:
 
 
 def _broker(given: object, where: str) -> Broker:
-    fields = _object(given, where, _BROKER)
+    fields = _read.known(_read.an_object(given, where), _BROKER, f"{where}.")
     rack, capacity = fields.get("rack"), fields.get("capacity")
     return Broker(
-        id=_whole(_field(fields, "id", where), f"{where}.id"),
-        rack=None if rack is None else _text(rack, f"{where}.rack"),
+        id=_read.whole(fields.get("id", MISSING), f"{where}.id", least=0),
+        rack=None if rack is None else _read.text(rack, f"{where}.rack", filled=True),
         capacity=Capacity() if capacity is None else _capacity(capacity, f"{where}.capacity"),
     )
 
 
 def _capacity(given: object, where: str) -> Capacity:
-    return Capacity(
-        **{name: _amount(value, f"{where}.{name}") for name, value in _object(given, where, _CAPACITY).items()}
-    )
+    stated = _read.known(_read.an_object(given, where), _CAPACITY, f"{where}.")
+    return Capacity(**{name: _read.number(value, f"{where}.{name}", least=0) for name, value in stated.items()})
 
 
 def _partition(given: object, where: str) -> Partition:
-    fields = _object(given, where, _PARTITION)
-    topic, number, replicas, leader, *amounts = (_field(fields, name, where) for name in _PARTITION)
-    size_bytes, bytes_in_per_s, bytes_out_per_s = (
-        _amount(amount, f"{where}.{name}") for amount, name in zip(amounts, _PARTITION[4:], strict=True)
-    )
+    fields = dict.fromkeys(_PARTITION, MISSING) | _read.known(_read.an_object(given, where), _PARTITION, f"{where}.")
+    replicas, leader = _read.a_list(fields["replicas"], f"{where}.replicas"), fields["leader"]
     return Partition(
-        topic=_text(topic, f"{where}.topic"),
-        partition=_whole(number, f"{where}.partition"),
-        replicas=tuple(_whole(each, f"{where}.replicas") for each in _list(replicas, f"{where}.replicas")),
-        leader=-1 if leader in (None, -1) else _whole(leader, f"{where}.leader"),
-        size_bytes=size_bytes,
-        bytes_in_per_s=bytes_in_per_s,
-        bytes_out_per_s=bytes_out_per_s,
+        topic=_read.text(fields["topic"], f"{where}.topic", filled=True),
+        partition=_read.whole(fields["partition"], f"{where}.partition", least=0),
+        replicas=tuple(_read.whole(each, f"{where}.replicas", least=0) for each in replicas),
+        leader=-1 if leader in (None, -1) else _read.whole(leader, f"{where}.leader", least=0),
+        **{name: _read.number(fields[name], f"{where}.{name}", least=0) for name in _PARTITION[4:]},
     )
 
 
@@ -121,44 +111,3 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"{twice!r} is given twice; keep one of them")
     return fields
-
-
-def _object(given: object, where: str, names: Collection[str]) -> Mapping[str, Any]:
-    if not isinstance(given, dict):
-        _refuse(given, where, f"an object with {', '.join(names)}")
-    for name in given:
-        if name not in names:
-            raise UnfitClusterError(f"{where}: {name!r} is not a field{near_or_all(name, names)}")
-    return given
-
-
-def _field(given: Mapping[str, Any], name: str, where: str) -> Any:
-    if name not in given:
-        raise UnfitClusterError(f"{where}: the field {name} is missing; add it")
-    return given[name]
-
-
-def _list(given: object, where: str) -> list[Any]:
-    return given if isinstance(given, list) else _refuse(given, where, "a list")
-
-
-def _text(given: object, where: str) -> str:
-    return given if isinstance(given, str) and given else _refuse(given, where, "a text")
-
-
-def _whole(given: object, where: str) -> int:
-    if type(given) is not int or not 0 <= given <= _MOST:
-        _refuse(given, where, "a whole number of 0 or more")
-    return given
-
-
-def _amount(given: object, where: str) -> float:
-    # Python reads NaN and Infinity, which JSON has not.
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= _MOST_AMOUNT:
-        _refuse(given, where, "a number of 0 or more")
-    return float(given)
-
-
-def _refuse(given: object, where: str, expected: str) -> NoReturn:
-    shown = json.dumps(given)
-    raise UnfitClusterError(f"{where} is {shown if len(shown) <= 40 else f'{shown[:39]}…'}; expected {expected}")
