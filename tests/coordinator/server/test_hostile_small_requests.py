@@ -47,16 +47,6 @@ def test_a_group_that_is_named_often_is_described_as_often_as_all_members_fit() 
     assert {each.error_code for each in described.groups[2:]} == {ErrorCode.INVALID_REQUEST}
 
 
-def test_a_topic_that_is_named_often_is_answered_once_as_in_kafka() -> None:
-    assert [each.name for each in Wire().ask("Metadata", 9, topics=[{"name": "t"}] * 200).topics] == ["t"]
-
-
-def test_a_partition_that_is_named_twice_has_no_offset_as_in_kafka() -> None:
-    rows = [{"partition_index": index, "timestamp": -1} for index in (0, 0, 1)]
-    (answered,) = Wire().ask("ListOffsets", 5, topics=[{"name": "t", "partitions": rows}]).topics
-    assert [each.error_code for each in answered.partitions] == [42, 0]
-
-
 def test_one_answer_has_room_for_so_many_configs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(configs_api, "_MOST_ROWS", 1)
     resources = [{"resource_type": 4, "resource_name": "1", "configuration_keys": None}] * 3
@@ -153,16 +143,6 @@ def test_answers_about_topics_are_kept_up_to_a_size(monkeypatch: pytest.MonkeyPa
         assert len(wire.ask("Metadata", 9, topics=wanted).topics) == 5
         kept = metadata_api._ENCODED[wire.cluster.topics].values()
         assert len(kept) == 1 or sum(len(each.data) for each in kept) <= 500
-
-
-def test_a_page_of_topics_cannot_begin_at_a_negative_partition() -> None:
-    request = client_request(
-        "DescribeTopicPartitions", 0, topics=[{"name": "t"}], response_partition_limit=1,
-        cursor={"topic_name": "t", "partition_index": -1},
-    )  # fmt: skip
-    answered = Wire().exchange(request)
-    assert [(each.error_code, len(each.partitions)) for each in answered.topics] == [(ErrorCode.INVALID_REQUEST, 0)]
-    assert answered.next_cursor is None, "a client would ask for the next page for ever"
 
 
 # ---- records that are far more than their bytes ----
