@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -27,20 +27,26 @@ _SIMPLE: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def contents(fields: Iterable[Any], version: int) -> dict[str, st.SearchStrategy[Any]]:
-    """What the fields of a version may hold, by name."""
-    return {field.name: values(field, version) for field in fields if field.for_version_q(version)}
+Simple = Mapping[str, st.SearchStrategy[Any]]
 
 
-def values(field: Any, version: int) -> st.SearchStrategy[Any]:
+def contents(
+    fields: Iterable[Any], version: int, simple: Simple = _SIMPLE, most: int = 150
+) -> dict[str, st.SearchStrategy[Any]]:
+    """What the fields of a version may hold, by name: ``simple`` values by type, up to so many in an array."""
+    return {field.name: values(field, version, simple, most) for field in fields if field.for_version_q(version)}
+
+
+def values(field: Any, version: int, simple: Simple, most: int) -> st.SearchStrategy[Any]:
     if field.is_struct_array():
-        allowed = st.lists(st.builds(field.data_class, **contents(field.fields.values(), version)), max_size=3)
+        rows = contents(field.fields.values(), version, simple, most)
+        allowed = st.lists(st.builds(field.data_class, **rows), max_size=3)
     elif field.is_array():
-        allowed = st.lists(_SIMPLE[field.array_of.type_str], max_size=150)
+        allowed = st.lists(simple[field.array_of.type_str], max_size=most)
     elif field.is_struct():
-        allowed = st.builds(field.data_class, **contents(field.fields.values(), version))
+        allowed = st.builds(field.data_class, **contents(field.fields.values(), version, simple, most))
     else:
-        allowed = _SIMPLE[field.type_str]
+        allowed = simple[field.type_str]
     return st.none() | allowed if field.nullable_for_version_q(version) else allowed
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import client_messages
 from client_messages import client_request
 from wires import only
 
@@ -153,32 +152,14 @@ def unregister_broker(wire: Any, version: int) -> None:
     assert (unregister(9), unregister(1)) == (ErrorCode.BROKER_ID_NOT_REGISTERED, ErrorCode.INVALID_REQUEST)
 
 
-def _no_token(request: Any, **fields: Any) -> Callable[[Any, int], None]:
+def _no_token(api: str, **values: Any) -> Callable[[Any, int], None]:
     def ask(wire: Any, version: int) -> None:
-        answer = wire.exchange(request(version=version, **fields))
-        assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+        assert wire.ask(api, version, **values).error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
     return ask
 
 
-EXCHANGES: dict[str, Callable[[Any, int], None]] = {
-    "AlterClientQuotas": alter_client_quotas,
-    "AlterPartitionReassignments": alter_partition_reassignments,
-    "CreateAcls": create_acls,
-    "CreateDelegationToken": _no_token(client_messages.CreateDelegationTokenRequest, renewers=[], max_lifetime_ms=-1),
-    "DeleteAcls": delete_acls,
-    "DeleteRecords": delete_records,
-    "DescribeAcls": describe_acls,
-    "DescribeClientQuotas": describe_client_quotas,
-    "DescribeDelegationToken": _no_token(client_messages.DescribeDelegationTokenRequest, owners=None),
-    "DescribeLogDirs": describe_log_dirs,
-    "DescribeQuorum": describe_quorum,
-    "DescribeTopicPartitions": describe_topic_partitions,
-    "ElectLeaders": elect_leaders,
-    "ExpireDelegationToken": _no_token(
-        client_messages.ExpireDelegationTokenRequest, hmac=b"x", expiry_time_period_ms=-1
-    ),
-    "ListPartitionReassignments": list_partition_reassignments,
-    "RenewDelegationToken": _no_token(client_messages.RenewDelegationTokenRequest, hmac=b"x", renew_period_ms=-1),
-    "UnregisterBroker": unregister_broker,
-}
+create_delegation_token = _no_token("CreateDelegationToken", max_lifetime_ms=-1)
+describe_delegation_token = _no_token("DescribeDelegationToken", owners=None)
+expire_delegation_token = _no_token("ExpireDelegationToken", hmac=b"x", expiry_time_period_ms=-1)
+renew_delegation_token = _no_token("RenewDelegationToken", hmac=b"x", renew_period_ms=-1)

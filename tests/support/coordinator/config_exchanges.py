@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from loadwise.protocol.error_codes import ErrorCode
@@ -62,10 +61,3 @@ def list_config_resources(wire: Any, version: int) -> None:
         return
     assert listed(TOPIC, GROUP) == [(TOPIC, "t"), (GROUP, "g")]
     assert (BROKER, "1") in listed()
-
-
-EXCHANGES: dict[str, Callable[[Any, int], None]] = {
-    "AlterConfigs": alter_configs,
-    "IncrementalAlterConfigs": incremental_alter_configs,
-    "ListConfigResources": list_config_resources,
-}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from loadwise.protocol.error_codes import ErrorCode
@@ -28,9 +27,4 @@ def user_scram_credentials(wire: Any, version: int) -> None:
     assert [(each.mechanism, each.iterations) for each in found.credential_infos] == [(2, 5000)]
 
 
-EXCHANGES: dict[str, Callable[[Any, int], None]] = {
-    "AlterUserScramCredentials": user_scram_credentials,
-    "DescribeUserScramCredentials": user_scram_credentials,
-    "SaslAuthenticate": sasl_authenticate,
-    "SaslHandshake": sasl_handshake,
-}
+alter_user_scram_credentials = describe_user_scram_credentials = user_scram_credentials

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from client_messages import client_request
@@ -145,14 +145,3 @@ def delete_share_group_offsets(wire: Wire, version: int) -> None:
     errors = [each.error_code for each in wire.exchange(request).responses]
     assert errors == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert ShareGroups.of(wire.cluster).shares.state("s", wire.topic_id, 0) is None
-
-
-EXCHANGES: dict[str, Callable[[Wire, int], None]] = {
-    "AlterShareGroupOffsets": alter_share_group_offsets,
-    "DeleteShareGroupOffsets": delete_share_group_offsets,
-    "DescribeShareGroupOffsets": describe_share_group_offsets,
-    "ShareAcknowledge": share_acknowledge,
-    "ShareFetch": share_fetch,
-    "ShareGroupDescribe": share_group_describe,
-    "ShareGroupHeartbeat": share_group_heartbeat,
-}

@@ -75,9 +75,3 @@ def streams_group_describe(wire: Wire, version: int) -> None:
         assert [(each.subtopology_id, each.partitions) for each in assignment.active_tasks] == [("0", [0, 1])]
         assert (assignment.standby_tasks, assignment.warmup_tasks) == ([], [])
     assert (missing.error_code, missing.topology) == (69, None)
-
-
-EXCHANGES = {
-    "StreamsGroupHeartbeat": streams_group_heartbeat,
-    "StreamsGroupDescribe": streams_group_describe,
-}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from client_messages import client_request
@@ -153,15 +152,3 @@ def describe_producers(wire: Any, version: int) -> None:
     active = only(found.active_producers)
     assert (active.producer_id, active.last_sequence, active.current_txn_start_offset) == (who[0], 0, 0)
     assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-EXCHANGES: dict[str, Callable[[Any, int], None]] = {
-    "AddOffsetsToTxn": add_offsets_to_txn,
-    "AddPartitionsToTxn": add_partitions_to_txn,
-    "DescribeProducers": describe_producers,
-    "DescribeTransactions": describe_transactions,
-    "EndTxn": end_txn,
-    "ListTransactions": list_transactions,
-    "TxnOffsetCommit": txn_offset_commit,
-    "WriteTxnMarkers": write_txn_markers,
-}
