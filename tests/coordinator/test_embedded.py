@@ -9,6 +9,7 @@ import sys
 import threading
 
 import pytest
+from client_messages import request_bytes
 from kafka import KafkaConsumer
 from kafka.protocol.consumer import FetchResponse
 from kafka_process import reserved_port
@@ -219,7 +220,6 @@ except ConnectionRefusedError:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_child_does_not_keep_its_sockets_open() -> None:
     request = beat()
-    request.with_header(7, "peer")
-    command = [sys.executable, "-W", "ignore", "-c", FORKS, bytes(request.encode(header=True, framed=True)).hex()]
+    command = [sys.executable, "-W", "ignore", "-c", FORKS, request_bytes(request, 7, "peer", framed=True).hex()]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=WAIT_S)
     assert done.stdout == "refused, hung up on\n", done.stderr

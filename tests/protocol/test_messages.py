@@ -7,6 +7,7 @@ import struct
 from typing import Any
 
 import pytest
+from client_messages import request_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.consumer import HeartbeatRequest, JoinGroupRequest
@@ -32,8 +33,7 @@ APIS = served([HEARTBEAT, JOIN, METADATA, VERSIONS])
 
 def frame(request: Any, correlation_id: int = 7, client_id: str | None = "c") -> bytes:
     """A request as a client sends it, without its size."""
-    request.with_header(correlation_id, client_id)
-    return bytes(request.encode(header=True))
+    return request_bytes(request, correlation_id, client_id)
 
 
 def join(version: int) -> Any:

@@ -48,6 +48,14 @@ def _row(field: Any, value: Any) -> Any:
     return _with_rows(field.data_class, value) if isinstance(value, dict) else value
 
 
+def request_bytes(
+    request: Any, correlation_id: int = 7, client_id: str | None = "client", *, framed: bool = False
+) -> bytes:
+    """A request with its header, as a client sends it: with its size only if ``framed``."""
+    request.with_header(correlation_id, client_id)
+    return bytes(request.encode(header=True, framed=framed))
+
+
 def client_response(request: Any) -> Any:
     """The class of a request's response."""
     return client_message(f"{type(request).__name__.removesuffix('Request')}Response")

@@ -18,7 +18,7 @@ import share_exchanges
 import streams_exchanges
 import transaction_exchanges
 from any_message import contents
-from client_messages import client_message, client_request
+from client_messages import client_message, client_request, request_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 from record_batches import batch
@@ -396,8 +396,7 @@ def test_no_request_that_the_schema_allows_breaks_its_handler(api: Api, data: st
                 **contents(request_class.fields.values(), version, VALUES, most=3),
             )
         )
-        request.with_header(7, "client")
-        for answer in wire.send(bytes(request.encode(header=True))):
+        for answer in wire.send(request_bytes(request)):
             if isinstance(answer.response, EncodedBody):
                 response_class.decode(answer.response.data, version=version)
             elif not isinstance(answer.response, NoAnswer | HangUp):

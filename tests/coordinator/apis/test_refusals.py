@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from client_messages import client_message, client_request
+from client_messages import client_message, client_request, request_bytes
 
 from loadwise.coordinator.calls import Call, NoAnswer
 from loadwise.coordinator.refusals import refusal
@@ -66,8 +66,7 @@ def test_a_produce_that_wants_no_answer_gets_none() -> None:
 
 def test_tokens_are_disabled_for_a_client_that_has_logged_in() -> None:
     request = client_request("CreateDelegationToken", 3, max_lifetime_ms=-1)
-    request.with_header(1, "c")
-    call = Call(1, decode_request(bytes(request.encode(header=True)), APIS), "/127.0.0.1")
+    call = Call(1, decode_request(request_bytes(request, 1, "c"), APIS), "/127.0.0.1")
     (answer,) = Router().receive(call._replace(login=SaslLogin.by_certificate("x")), 1000)
     made = answer.response
     assert made.error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED

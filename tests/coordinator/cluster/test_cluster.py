@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from client_messages import client_message, client_request
+from client_messages import client_message, client_request, request_bytes
 from commits import commit
 from hypothesis import given
 from hypothesis import strategies as st
@@ -133,8 +133,7 @@ class Wire:
         return found.leader
 
     def send(self, request: Any, node_id: int) -> list[Answer]:
-        request.with_header(7, "client")
-        call = Call(next(TOKENS), decode_request(bytes(request.encode(header=True)), APIS), "/127.0.0.1", node_id)
+        call = Call(next(TOKENS), decode_request(request_bytes(request), APIS), "/127.0.0.1", node_id)
         return self.router.receive(call, 1000)
 
     def ask(self, request: Any, node_id: int) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import commits
 import pytest
-from client_messages import client_request
+from client_messages import client_request, request_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -156,8 +156,7 @@ class Wire:
         self._tokens = count(1)
 
     def call(self, request: Any, client_id: str = "client") -> Call:
-        request.with_header(7, client_id)
-        return Call(next(self._tokens), decode_request(bytes(request.encode(header=True)), APIS), "/127.0.0.1")
+        return Call(next(self._tokens), decode_request(request_bytes(request, 7, client_id), APIS), "/127.0.0.1")
 
     def has_more_to_come(self) -> bool:
         """Whether anything is due before lapsed offsets are looked for."""

@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
-from client_messages import client_request
+from client_messages import client_request, request_bytes
 from kafka.protocol import consumer
 from record_batches import batch
 from sessions import Session
@@ -152,8 +152,7 @@ def a_group_id_that_is_no_utf8(broker: Session) -> Iterator[Any]:
         protocol_type="consumer",
         protocols=[{"name": "range", "metadata": b"m"}],
     )
-    request.with_header(7, "client")
-    broker.socket.sendall(bytes(request.encode(header=True, framed=True)).replace(b"????", b"\xff\xc3\x28?"))
+    broker.socket.sendall(request_bytes(request, framed=True).replace(b"????", b"\xff\xc3\x28?"))
     (size,) = struct.unpack(">i", broker._read(4))
     yield consumer.JoinGroupResponse.decode(broker._read(size), version=4, header=True).error_code
     broker.group = name.replace("????", "\ufffd\ufffd(?")

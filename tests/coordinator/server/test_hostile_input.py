@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from client_messages import client_request
+from client_messages import client_request, request_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.consumer import HeartbeatResponse
@@ -52,8 +52,7 @@ class Program:
         """Whether another client is answered as ever."""
         with self.connect() as peer:
             request = client_request("Metadata", 9, topics=None)
-            request.with_header(7, "good")
-            peer.sendall(bytes(request.encode(header=True, framed=True)))
+            peer.sendall(request_bytes(request, 7, "good", framed=True))
             data = b""
             while len(data) < 4 or len(data) < 4 + struct.unpack_from(">i", data)[0]:
                 data += peer.recv(65536)
@@ -128,8 +127,7 @@ def test_a_thousand_idle_connections_take_no_memory(program: Program, first_byte
 def test_churn_leaves_nothing_behind(program: Program) -> None:
     def churn(times: int) -> None:
         request = beat()
-        request.with_header(1, "churn")
-        data = bytes(request.encode(header=True, framed=True))
+        data = request_bytes(request, 1, "churn", framed=True)
         for number in range(times):
             with program.connect() as peer:
                 peer.sendall(data[: number % (len(data) + 1)])
@@ -170,8 +168,7 @@ def test_huge_counts_take_no_memory(program: Program) -> None:
     assert program.is_well()
     before = program.resident_bytes()
     request = client_request("Metadata", 4, topics=[{"name": "t" * 50}])
-    request.with_header(1, "huge")
-    frame = bytes(request.encode(header=True))
+    frame = request_bytes(request, 1, "huge")
     for position in range(8, len(frame) - 4):
         damaged = frame[:position] + struct.pack(">i", 2**31 - 1) + frame[position + 4 :]
         with program.connect() as peer, contextlib.suppress(ConnectionError):
@@ -194,8 +191,7 @@ async def coordinator() -> AsyncIterator[Coordinator]:
 async def test_a_slow_sender_is_answered_in_the_end_and_keeps_nobody_waiting(coordinator: Coordinator) -> None:
     slow, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
     request = beat()
-    request.with_header(7, "slow")
-    for byte in bytes(request.encode(header=True, framed=True)):
+    for byte in request_bytes(request, 7, "slow", framed=True):
         slow.writer.write(bytes([byte]))
         await slow.writer.drain()
         assert await answers(other)

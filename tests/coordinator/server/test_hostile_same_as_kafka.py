@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from client_messages import client_request
+from client_messages import client_request, request_bytes
 from kafka.protocol import consumer
 from sessions import Session
 from topics import until
@@ -66,8 +66,7 @@ def joining(**changes: Any) -> bytes:
         "member_id": "", "protocol_type": "consumer", "protocols": [{"name": "range", "metadata": b""}],
     }  # fmt: skip
     request = client_request("JoinGroup", **fields | changes)
-    request.with_header(7, "client")
-    return bytes(request.encode(header=True, framed=True))
+    return request_bytes(request, framed=True)
 
 
 def test_bad_utf_8_is_replaced(session: Session) -> None:
@@ -97,7 +96,6 @@ def test_a_member_id_that_does_not_fit_into_its_answer_is_an_error(session: Sess
         "JoinGroup", 3, group_id=session.group, session_timeout_ms=10_000, rebalance_timeout_ms=10_000, member_id="",
         protocol_type="consumer", protocols=[request],
     )  # fmt: skip
-    join.with_header(7, "x" * 32_760)
-    session.socket.sendall(bytes(join.encode(header=True, framed=True)))
+    session.socket.sendall(request_bytes(join, 7, "x" * 32_760, framed=True))
     (size,) = struct.unpack(">i", session._read(4))
     assert consumer.JoinGroupResponse.decode(session._read(size), version=3, header=True).error_code == -1

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import client_messages
 import pytest
-from client_messages import client_request
+from client_messages import client_request, request_bytes
 from kafka.record.util import calc_crc32c
 from peers import join
 from record_batches import batch
@@ -31,8 +31,7 @@ def test_a_group_that_is_named_often_is_described_as_often_as_all_members_fit() 
     wire = Wire()
     wire.cluster.settings = replace(wire.cluster.settings, groups=GroupLimits(max_members=5))
     first_join = join("new")
-    first_join.with_header(7, "client")
-    wire.send(bytes(first_join.encode(header=True)))
+    wire.send(request_bytes(first_join))
     for number in range(2):
         request = client_request(
             "ConsumerGroupHeartbeat", 1, group_id="modern", member_id=f"m{number}", member_epoch=0,
@@ -227,8 +226,7 @@ def test_a_name_that_grows_when_it_is_decoded_keeps_nobody_from_reading_the_offs
         request = client_request(
             "OffsetCommit", 8, group_id=group_id, member_id="", topics=[{"name": "t", "partitions": [row]}]
         )
-        request.with_header(7, "client")
-        (answer,) = wire.send(bytes(request.encode(header=True)).replace(b"Z" * 20_000, b"\xff" * 20_000))
+        (answer,) = wire.send(request_bytes(request).replace(b"Z" * 20_000, b"\xff" * 20_000))
         error: int = answer.response.topics[0].partitions[0].error_code
         return error
 

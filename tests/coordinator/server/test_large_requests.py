@@ -15,6 +15,7 @@ from client_messages import (
     ConsumerGroupHeartbeatResponse,
     client_message,
     client_request,
+    request_bytes,
 )
 from kafka.protocol.admin import (
     DescribeGroupsResponse,
@@ -254,8 +255,7 @@ async def test_bytes_that_are_no_request_are_refused_before_the_first_slice_is_h
 ) -> None:
     keys = ["g"] * MANY
     request = client_request("FindCoordinator", 4, key_type=0, coordinator_keys=keys)
-    request.with_header(7, "client")
-    frame = bytes(request.encode(header=True))[:-2]  # ends in the last name
+    frame = request_bytes(request)[:-2]  # ends in the last name
     peer.writer.write(struct.pack(">i", len(frame)) + frame)
     assert await peer.is_hung_up_on()
     assert coordinator.cluster.topics.get("__consumer_offsets") is None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from client_messages import client_request
+from client_messages import client_request, request_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.consumer import (
@@ -70,8 +70,7 @@ class Member:
             member_id=self.id,
             group_instance_id=instance_id,
         )
-        request.with_header(correlation_id, "peer")
-        return bytes(request.encode(header=True, framed=True))
+        return request_bytes(request, correlation_id, "peer", framed=True)
 
     async def beat(
         self, correlation_id: int = 7, version: int = 4, generation: int = 1, instance_id: str | None = None
@@ -169,8 +168,7 @@ HEARTBEATS = served([Api.of("Heartbeat")])
 @given(st.data())
 def test_only_the_correlation_id_may_differ(data: st.DataObject) -> None:
     request = client_request("Heartbeat", 4, group_id="g", generation_id=1, member_id="m", group_instance_id="i")
-    request.with_header(7, "peer")
-    frame = bytes(request.encode(header=True))
+    frame = request_bytes(request, 7, "peer")
     kept = RepeatedHeartbeat.of(frame, decode_request(frame, HEARTBEATS))
     assert kept is not None
     assert kept.is_repeated_by(frame)
@@ -183,8 +181,7 @@ def test_only_the_correlation_id_may_differ(data: st.DataObject) -> None:
 
 def test_bytes_behind_a_heartbeat_are_not_kept() -> None:
     request = client_request("Heartbeat", 4, group_id="g", generation_id=1, member_id="m")
-    request.with_header(7, "peer")
-    frame = bytes(request.encode(header=True)) + bytes(10_000_000)
+    frame = request_bytes(request, 7, "peer") + bytes(10_000_000)
     assert RepeatedHeartbeat.of(frame, decode_request(frame, HEARTBEATS)) is None
 
 

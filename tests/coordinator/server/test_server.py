@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from client_messages import client_request
+from client_messages import client_request, request_bytes
 from kafka.protocol.consumer import (
     FetchResponse,
     HeartbeatResponse,
@@ -145,8 +145,7 @@ def test_addresses_are_written_as_in_java_so_that_acls_of_hosts_mean_the_same(ho
 
 
 def _framed(request: Any) -> bytes:
-    request.with_header(1, None)
-    return bytes(request.encode(header=True, framed=True))
+    return request_bytes(request, 1, None, framed=True)
 
 
 BAD_BYTES = {
@@ -294,8 +293,7 @@ async def test_an_answer_that_cannot_be_written_is_an_error_for_its_client_alone
     stays, long = await Peer.connect(coordinator), await Peer.connect(coordinator)
     first = await stays.exchange(join("g"))
     request = join("g")
-    request.with_header(7, "x" * 32_760)
-    long.writer.write(bytes(request.encode(header=True, framed=True)))
+    long.writer.write(request_bytes(request, 7, "x" * 32_760, framed=True))
     group = coordinator.cluster.groups.get("g")
     assert group is not None
     while len(group.members) < 2:

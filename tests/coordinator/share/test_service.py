@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from client_messages import client_request
+from client_messages import client_request, request_bytes
 from record_batches import batch
 from wires import TOKENS, Wire
 
@@ -88,8 +88,7 @@ class Brokered(Wire):
         return partition.leader
 
     def ask_node(self, node_id: int, request: Any) -> list[Answer]:
-        request.with_header(7, "client")
-        frame = bytes(request.encode(header=True))
+        frame = request_bytes(request)
         call = Call(next(TOKENS), decode_request(frame, APIS), "/127.0.0.1", node_id)
         return self.router.receive(call, 1000)
 
@@ -216,8 +215,7 @@ def test_a_fetch_of_a_part_of_a_session_waits_a_part_of_its_time(monkeypatch: py
     wire = Wire()
     wire.topic_id = wire.cluster.topics.create("wide", 5).id
     request = share_fetch(wire, "s", 0, tuple(range(5)), max_wait_ms=500)
-    request.with_header(1, "client")
-    assert wire.send(bytes(request.encode(header=True))) == []
+    assert wire.send(request_bytes(request, 1, "client")) == []
     assert ShareGroups.of(wire.cluster).fetches.next_deadline_ms == wire.cluster.now_ms + 100
 
 

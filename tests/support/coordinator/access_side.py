@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from access_requests import COMMITTED, Asked, Scene, acl_filter, errors_of, reduced, streams_beat
+from client_messages import request_bytes
 from secured_kafka import PASSWORDS
 from topics import WAIT_S, until
 from visitors import Door, Visitor
@@ -143,8 +144,7 @@ class Side:
             log_in(visitor, ASKER)
             request = asked.made(scene)
             if getattr(request, "acks", None) == 0:
-                request.with_header(7, "client")
-                visitor.socket.sendall(bytes(request.encode(header=True, framed=True)))
+                visitor.socket.sendall(request_bytes(request, framed=True))
                 # Whoever is not hung up on gets an answer to the next request.
                 try:
                     return visitor.works()

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-from client_messages import client_request, client_response
+from client_messages import client_request, client_response, request_bytes
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from record_batches import batch
@@ -140,8 +140,7 @@ class ClusterWalk(RuleBasedStateMachine):
         return self.exchange(client_request(api, version, **values))
 
     def exchange(self, request: Any) -> Any:
-        request.with_header(7, "client")
-        frame = bytes(request.encode(header=True))
+        frame = request_bytes(request)
         call = Call(next(self.tokens), decode_request(frame, APIS), "/127.0.0.1")
         self.waiting.add(call.token)
         self.deliver(self.injector.receive(call, self.now_ms))

@@ -7,7 +7,7 @@ import contextlib
 import struct
 from typing import Any
 
-from client_messages import client_request, client_response
+from client_messages import client_request, client_response, request_bytes
 from record_batches import batch
 from topics import WAIT_S
 
@@ -31,8 +31,7 @@ class Peer:
         return cls(*await asyncio.open_connection(host, int(port)))
 
     def send(self, request: Any, correlation_id: int = 7) -> None:
-        request.with_header(correlation_id, "peer")
-        self.writer.write(bytes(request.encode(header=True, framed=True)))
+        self.writer.write(request_bytes(request, correlation_id, "peer", framed=True))
 
     async def frame(self) -> bytes:
         async with asyncio.timeout(WAIT_S):

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from client_messages import client_request, client_response
+from client_messages import client_request, client_response, request_bytes
 from topics import WAIT_S, until
 
 _GROUP = 32
@@ -32,8 +32,7 @@ class Session:
         return self.exchange(client_request(api, version, **values))
 
     def exchange(self, request: Any) -> Any:
-        request.with_header(7, "client")
-        self.socket.sendall(bytes(request.encode(header=True, framed=True)))
+        self.socket.sendall(request_bytes(request, framed=True))
         (size,) = struct.unpack(">i", self._read(4))
         return client_response(request).decode(self._read(size), version=request.API_VERSION, header=True)
 

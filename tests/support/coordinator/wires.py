@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-from client_messages import client_request, client_response
+from client_messages import client_request, client_response, request_bytes
 from commits import commit
 from record_batches import batch
 
@@ -47,8 +47,7 @@ class Wire:
         return self.exchange(client_request(api, version, **values))
 
     def exchange(self, request: Any) -> Any:
-        request.with_header(7, "client")
-        (answer,) = self.send(bytes(request.encode(header=True)))
+        (answer,) = self.send(request_bytes(request))
         if isinstance(answer.response, EncodedBody):
             frame = frame_body(answer.response.data, 7, flexible=answer.response.flexible)
         else:
