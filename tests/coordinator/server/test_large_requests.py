@@ -11,22 +11,10 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from client_messages import (
-    ConsumerGroupHeartbeatResponse,
-    client_message,
-    client_request,
-    request_bytes,
-)
-from kafka.protocol.admin import (
-    DescribeGroupsResponse,
-)
-from kafka.protocol.consumer import (
-    FetchRequest,
-    FetchResponse,
-)
-from kafka.protocol.metadata import (
-    FindCoordinatorResponse,
-)
+from client_messages import ConsumerGroupHeartbeatResponse, client_message, client_request, request_bytes
+from kafka.protocol.admin import DescribeGroupsResponse
+from kafka.protocol.consumer import FetchRequest, FetchResponse
+from kafka.protocol.metadata import FindCoordinatorResponse
 from large_frames import Path, arrays, large_frame
 from peers import Peer, answers
 from record_batches import batch

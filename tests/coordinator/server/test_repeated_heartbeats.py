@@ -10,9 +10,7 @@ import pytest
 from client_messages import client_request, request_bytes
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka.protocol.consumer import (
-    HeartbeatResponse,
-)
+from kafka.protocol.consumer import HeartbeatResponse
 from peers import Peer, join
 
 from loadwise.coordinator import Coordinator

@@ -12,11 +12,7 @@ from typing import Any
 
 import pytest
 from client_messages import client_request, request_bytes
-from kafka.protocol.consumer import (
-    FetchResponse,
-    HeartbeatResponse,
-    JoinGroupResponse,
-)
+from kafka.protocol.consumer import FetchResponse, HeartbeatResponse, JoinGroupResponse
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
 from peers import Peer, answers, beat, fetch, join, produce
 from record_batches import batch

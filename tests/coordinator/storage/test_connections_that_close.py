@@ -7,10 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from client_messages import (
-    ShareFetchResponse,
-    client_request,
-)
+from client_messages import ShareFetchResponse, client_request
 from peers import Peer, produce
 
 from loadwise.coordinator import Coordinator

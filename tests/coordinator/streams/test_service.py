@@ -10,13 +10,7 @@ from commits import commit
 from consumer_groups import FakeTopics
 from streams_groups import COUNTING, part, topology
 
-from loadwise.coordinator.groups.events import (
-    Committer,
-    ConsumerHeartbeat,
-    Heartbeat,
-    Leave,
-    Leaver,
-)
+from loadwise.coordinator.groups.events import Committer, ConsumerHeartbeat, Heartbeat, Leave, Leaver
 from loadwise.coordinator.groups.kind import GroupKind
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.records import GroupRecord

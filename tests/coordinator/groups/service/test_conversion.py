@@ -16,15 +16,7 @@ from loadwise.coordinator.groups.classic.states import GroupState
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply, JoinReply
-from loadwise.coordinator.groups.events import (
-    Committer,
-    ConsumerHeartbeat,
-    Event,
-    Heartbeat,
-    Leave,
-    Leaver,
-    Protocol,
-)
+from loadwise.coordinator.groups.events import Committer, ConsumerHeartbeat, Event, Heartbeat, Leave, Leaver, Protocol
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.service.groups import Groups
