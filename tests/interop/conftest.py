@@ -15,7 +15,7 @@ import pytest
 from client_matrix import page
 from confluent_kafka import KafkaError, Message, Producer
 from programs import MemberProgram, compiled_java
-from topics import WAIT_S
+from topics import WAIT_S, make_topic
 
 HERE = Path(__file__).resolve().parent
 JAVA_ASSIGNORS = {
@@ -27,6 +27,13 @@ LEADS = re.compile(
     r"Finished assignment for group at generation (\d+)"  # Java's ConsumerCoordinator
     r"|JoinGroup response: GenerationId (\d+), Protocol [\w-]+, LeaderId \S+ \(me\)"  # librdkafka's rdkafka_cgrp
 )
+
+
+@pytest.fixture
+def topic(broker: str, topic_name: str) -> str:
+    """A topic of six partitions."""
+    make_topic(broker, topic_name, 6)
+    return topic_name
 
 
 @pytest.fixture(scope="session")

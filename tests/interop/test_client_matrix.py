@@ -9,19 +9,13 @@ from client_matrix import CLIENTS
 from confluent_kafka import Consumer, TopicPartition
 from live_group import LiveGroup
 from live_scenes import DRIFT_RATES, drift
-from topics import WAIT_S, make_topic
+from topics import WAIT_S
 
 pytestmark = pytest.mark.kafka
 
 PARTITIONS = 6
 SESSION_MS, SHORT_SESSION_MS = 60_000, 6_000
 OURS = [client for client in CLIENTS if client != "java"]
-
-
-@pytest.fixture
-def topic(broker, topic_name):
-    make_topic(broker, topic_name, PARTITIONS)
-    return topic_name
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from topics import make_topic
 
 pytestmark = pytest.mark.kafka
 
@@ -22,12 +21,6 @@ CASES = [
 # Nobody is evicted because the machine is slow, only who crashes. Kafka allows no shorter sessions than 6 s; that of a
 # leader is longer, since it must not lose its place before it is to.
 STEADY_MS, LEADER_CRASHES_MS, CRASHES_MS = 60_000, 10_000, 6_000
-
-
-@pytest.fixture
-def topic(broker, topic_name):
-    make_topic(broker, topic_name, PARTITIONS)
-    return topic_name
 
 
 @pytest.mark.parametrize(("strategy", "leader", "end"), CASES, ids=lambda value: value)

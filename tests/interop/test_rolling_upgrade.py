@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from topics import WAIT_S, make_topic
+from topics import WAIT_S
 
 pytestmark = pytest.mark.kafka
 
@@ -15,12 +15,6 @@ PARTITIONS = 6
 SESSION_MS = 60_000
 HERE = Path(__file__).resolve().parent
 CLIENTS = ("kafka-python", "aiokafka", "kafka-python")
-
-
-@pytest.fixture
-def topic(broker, topic_name):
-    make_topic(broker, topic_name, PARTITIONS)
-    return topic_name
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,10 @@ import pytest
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
 
-from confluent_kafka import Consumer, TopicPartition
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming import StreamingQueryListener
 from started_queries import run_to_its_end
-from topics import WAIT_S
+from topics import WAIT_S, committed
 
 from loadwise.spark_source.planning.progress import Lag, ids_in
 from loadwise.spark_source.session import imbalance_of, lag_of
@@ -63,13 +62,6 @@ def wait_for(condition, query):
         sleep(0.05)
 
 
-def committed(topic, group, partitions):
-    consumer = Consumer({"bootstrap.servers": topic.bootstrap_servers, "group.id": group})
-    found = consumer.committed([TopicPartition(topic.name, number) for number in range(partitions)], timeout=WAIT_S)
-    consumer.close()
-    return [place.offset for place in found]
-
-
 def everything(*sizes):
     return [(partition, offset) for partition, size in enumerate(sizes) for offset in range(size)]
 
@@ -104,7 +96,7 @@ def test_processing_time_reads_live_traffic_and_shows_its_lag(spark, topic, tmp_
             topic.write([30, 10])
             wait_for(lambda: len(sink.offsets()) >= len(here), query)
             assert sink.offsets() == here
-            wait_for(lambda: committed(topic, group_id, 2) == [*ends], query)
+            wait_for(lambda: committed(topic.bootstrap_servers, group_id, topic.name, 2) == [*ends], query)
             wait_for(lambda: lag_of(query.lastProgress.sources[0]) == Lag(0, 0.0, 0), query)
         finally:
             query.stop()

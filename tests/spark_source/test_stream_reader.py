@@ -13,10 +13,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer
 from kafka_process import kafka_from_jars
 from pyspark.sql.streaming.datasource import ReadAllAvailable
-from topics import WAIT_S, fill, make_topic
+from topics import WAIT_S, committed, fill, make_topic
 
 from loadwise.coordinator import Coordinator
 from loadwise.spark_source.cluster import offsets
@@ -365,30 +365,22 @@ def test_a_broker_that_is_behind_for_a_moment_is_asked_again(topic, stream, monk
     assert len(calls) == 2
 
 
-def committed(topic, group, partitions):
-    """What Kafka has of the group, asked by another client."""
-    consumer = Consumer({"bootstrap.servers": topic.bootstrap_servers, "group.id": group})
-    found = consumer.committed([TopicPartition(topic.name, number) for number in range(partitions)], timeout=WAIT_S)
-    consumer.close()
-    return [place.offset for place in found]
-
-
 def test_the_group_has_what_is_processed_whenever_spark_asks_for_more(topic, stream, group_id):
     topic = topic([5, 2])
     reader = stream(topic, commitGroup="true", kafka__group__id=group_id)
     start = begin(reader)
-    assert committed(topic, group_id, 2) == [0, 0]
+    assert committed(topic.bootstrap_servers, group_id, topic.name, 2) == [0, 0]
     end = reader.latestOffset(start, OURS_TO_LIMIT)
-    assert committed(topic, group_id, 2) == [0, 0]  # not before it has been processed
+    assert committed(topic.bootstrap_servers, group_id, topic.name, 2) == [0, 0]  # not before it has been processed
     reader.latestOffset(end, OURS_TO_LIMIT)
-    assert committed(topic, group_id, 2) == [5, 2]
+    assert committed(topic.bootstrap_servers, group_id, topic.name, 2) == [5, 2]
 
 
 def test_without_commit_group_nothing_is_committed(topic, stream, group_id):
     topic = topic([5])
     reader = stream(topic, kafka__group__id=group_id)
     reader.latestOffset(begin(reader), OURS_TO_LIMIT)
-    assert committed(topic, group_id, 1) == [-1001]
+    assert committed(topic.bootstrap_servers, group_id, topic.name, 1) == [-1001]
 
 
 def test_a_failing_commit_is_a_warning_and_tried_again(topic, stream, group_id, caplog):
@@ -407,5 +399,5 @@ def test_a_failing_commit_is_a_warning_and_tried_again(topic, stream, group_id, 
     member.close()
     caplog.clear()
     reader.latestOffset(at(topic, 5), OURS_TO_LIMIT)
-    assert committed(topic, group_id, 1) == [5]
+    assert committed(topic.bootstrap_servers, group_id, topic.name, 1) == [5]
     assert caplog.text == ""

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 WAIT_S = 90.0
@@ -53,6 +53,14 @@ def _wait_until_led(admin: AdminClient, name: str, partitions: int) -> None:
             return
         assert time.monotonic() < deadline, f"{name} has leaders for {len(told)} of {partitions} partitions"
         time.sleep(0.02)  # between two looks
+
+
+def committed(bootstrap_servers: str, group_id: str, topic: str, partitions: int) -> list[int]:
+    """The group's committed offset of each partition, asked by another client; -1001 where there is none."""
+    consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": group_id})
+    found = consumer.committed([TopicPartition(topic, number) for number in range(partitions)], timeout=WAIT_S)
+    consumer.close()
+    return [each.offset for each in found]
 
 
 def fill(bootstrap_servers: str, topic: str, records: Sequence[int], *, batch_records: int = 10_000) -> None:

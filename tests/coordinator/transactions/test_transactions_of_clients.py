@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from topics import WAIT_S, make_topic
+from topics import WAIT_S, committed, make_topic
 
 from loadwise.coordinator import Coordinator, ThreadedCoordinator
 
@@ -35,13 +35,6 @@ def read(broker: str, topic: str, isolation: str, count: int | None = None) -> l
         return values
     finally:
         consumer.close()
-
-
-def committed(broker: str, group: str, topic: str) -> int:
-    consumer = Consumer({"bootstrap.servers": broker, "group.id": group})
-    (found,) = consumer.committed([TopicPartition(topic, 0)], WAIT_S)
-    consumer.close()
-    return int(found.offset)
 
 
 def confluent(broker: str, topic: str, group: str, transactional_id: str) -> str:
@@ -165,7 +158,7 @@ def test_a_transactional_producer_commits_aborts_and_is_fenced(
     assert client(broker, topic_name, group_id, f"transactional-{topic_name}") == fenced
     assert read(broker, topic_name, "read_committed") == [b"a", b"b", b"c", b"d"]
     assert read(broker, topic_name, "read_uncommitted") == [b"a", b"b", b"x", b"y", b"c", b"d", b"z"]
-    assert committed(broker, group_id, topic_name) == 4
+    assert committed(broker, group_id, topic_name, 1) == [4]
 
 
 def test_who_waits_for_committed_records_gets_them_when_the_transaction_ends(
