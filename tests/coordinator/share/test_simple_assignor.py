@@ -75,10 +75,3 @@ def test_a_member_that_comes_takes_only_its_share() -> None:
     after = assign(dict.fromkeys("abc", frozenset({topic})), {topic: 6}, before)
     assert [count(each) for each in after.values()] == [2, 2, 2]
     assert all(after[member][topic] <= before[member][topic] for member in "ab")
-
-
-def test_more_members_than_partitions_share_them() -> None:
-    topic = TOPICS[0]
-    assigned = assign(dict.fromkeys(NAMES[:5], frozenset({topic})), {topic: 2}, {})
-    assert sorted(readers(assigned, topic, number) for number in range(2)) in ([2, 3], [3, 3])
-    assert all(count(each) >= 1 for each in assigned.values())
