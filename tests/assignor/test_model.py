@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadwise.assignor.answer import encode
-from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.model import NOBODY, Assignment, GroupSnapshot, Member, TopicPartition
 from loadwise.protocol import consumer
 
@@ -93,31 +92,6 @@ def test_an_empty_rack_is_no_rack() -> None:
     assert group.member_rack.tolist() == [-1, 1]
     assert group.partition_racks is not None
     assert group.partition_racks.tolist() == [[True, True], [False, False]]
-
-
-@pytest.mark.parametrize("capacity", [0.0, -1.0, math.inf, math.nan])
-def test_a_bad_capacity_is_refused(capacity: float) -> None:
-    with pytest.raises(BadGroupError, match="member 'a' has capacity"):
-        GroupSnapshot.of([Member(id="a", topics=[], capacity=capacity)], {})
-
-
-@pytest.mark.parametrize("load", [-1.0, math.inf])
-def test_a_bad_load_is_refused(load: float) -> None:
-    with pytest.raises(BadGroupError, match="the load of t-1 is"):
-        GroupSnapshot.of([Member(id="a", topics=["t"])], {"t": 2}, load={"t": [0.0, load]})
-
-
-def test_duplicate_members_are_refused() -> None:
-    with pytest.raises(BadGroupError, match="member 'a' is in the group twice"):
-        GroupSnapshot.of([Member(id="a", topics=[]), Member(id="a", topics=["t"])], {})
-    twins = [Member(id=id_, topics=[], instance_id="i") for id_ in "ab"]
-    with pytest.raises(BadGroupError, match="'a' and 'b' have the same group instance id 'i'"):
-        GroupSnapshot.of(twins, {})
-
-
-def test_a_negative_number_of_partitions_is_refused() -> None:
-    with pytest.raises(BadGroupError, match="topic 't' has -1 partitions"):
-        GroupSnapshot.of([Member(id="a", topics=["t"])], {"t": -1})
 
 
 def test_rows_and_names_go_together() -> None:

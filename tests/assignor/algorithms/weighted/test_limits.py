@@ -53,19 +53,6 @@ def test_loads_that_no_sum_shows_are_spread_as_idle_partitions_are(tiny: float) 
     assert owner.tolist() == zeros.owner.tolist()
 
 
-@pytest.mark.parametrize("unit", [3.7, 1e-6, 1 / 3])
-@pytest.mark.parametrize("load", [0.1, 0.3, 0.7, 1.1])
-def test_a_guessed_load_ties_with_the_known_ones_in_every_unit(unit: float, load: float) -> None:
-    """The mean of three loads of 0.1 is not 0.1 but for rounding."""
-    members = [Member(id=f"m{number}", topics=["t"]) for number in range(2)]
-    loads = np.array([np.nan, np.nan, load, load, load, np.nan])
-    answers = [
-        Weighted().assign(GroupSnapshot.of(members, {"t": 6}, load={"t": each})).owner.tolist()
-        for each in (loads, loads * unit)
-    ]
-    assert answers[0] == answers[1]
-
-
 @given(data=st.data(), factor=st.sampled_from([3.7, 1e-6, 1 / 3]), faster=st.sampled_from([1.0, 0.1, 7.3]))
 def test_a_group_in_other_units_gets_the_same_answer(data: st.DataObject, factor: float, faster: float) -> None:
     """Loads of which many are equal, and guessed ones that are their mean."""
