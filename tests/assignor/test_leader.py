@@ -550,21 +550,6 @@ def test_a_member_left_empty_because_of_its_speed_is_logged_once(caplog):
     assert group.members["a"].explain().too_slow == ()
 
 
-def test_a_partition_that_is_too_much_for_any_member_is_told_once(caplog):
-    """No rebalance helps, and nobody would know why one member falls behind. A burst is not told."""
-    group = Group("a", "b", "c")
-    group.rebalance()
-    group.run([50.0] * PARTITIONS, 60)
-    for _ in range(2):
-        group.run([1200.0] + [10.0] * (PARTITIONS - 1), 25)
-        group.run([10.0] * PARTITIONS, 60)
-    assert "falls behind wherever it is" not in caplog.text
-    group.run([1200.0] + [10.0] * (PARTITIONS - 1), 300)
-    told = [line for line in caplog.text.splitlines() if "falls behind wherever it is" in line]
-    assert len(told) == 1
-    assert "t-0 alone gets 1.3" in told[0]
-
-
 @pytest.mark.parametrize("told", [0.0, 500.0])
 def test_a_partition_whose_member_stands_still_is_not_taken_for_too_much(told, caplog):
     """Any member could process it. The others have little to do, and what they do shows no more than that."""

@@ -105,12 +105,6 @@ def test_a_mechanism_that_the_broker_does_not_have_is_named(secured, topic):
     shows_no_password(failed)
 
 
-def test_an_authority_that_is_not_trusted_is_named(secured, topic):
-    given = options(secured, topic, "reader", kafka={"ssl.truststore.location": str(secured.folder / "other.pem")})
-    with pytest.raises(OffsetsUnavailableError, match=r"certificate verify failed.* kafka.ssl.truststore.location"):
-        records(given)
-
-
 @pytest.mark.parametrize("reader", READERS)
 def test_a_user_who_may_not_read_is_told_topic_partition_offset_and_right(secured, topic, reader):
     with pytest.raises(ReadError) as failed:

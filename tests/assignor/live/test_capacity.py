@@ -26,12 +26,6 @@ def learned(members, *, readings=8, stated=None, estimates=None, start_ms=0):
     return estimates.of(given, start_ms + readings * STEP_MS)
 
 
-def test_identical_machines_come_out_as_identical():
-    rng = np.random.default_rng(5)
-    speeds = {f"m{number}": (float(rng.normal(1000, 40)), True) for number in range(20)}
-    assert len(set(learned(speeds).per_s.tolist())) == 1
-
-
 def test_a_group_that_commits_nothing_does_not_show_what_it_can_do():
     """It does not commit, or all wait for the same database: nobody's capacity is 0, and no number of members helps."""
     assert not learned({"a": (0, True), "b": (0, True)}).known

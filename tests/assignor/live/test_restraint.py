@@ -40,28 +40,6 @@ def test_never_more_than_six_in_an_hour_whatever_is_read(readings):
     )
 
 
-def test_the_next_leader_knows_what_the_last_one_did():
-    """A rebalance that kills its leader every time: the group stops asking all the same."""
-    asked, memory = [], Memory()
-    now_ms = 0
-    for _ in range(50):
-        group = Group()
-        group.now_ms = now_ms
-        group.restraint.rebalanced(1000)
-        group.restraint.remember(memory, now_ms)
-        group.read(1.5, 0.6, seconds=60)
-        asked += group.asked[:1]
-        if group.asked:
-            now_ms = group.asked[0] + 1000
-            fresh = Restraint(group.settings, cooperative=False)
-            fresh.remember(memory, now_ms)
-            fresh.asked(group.asked[0])
-            memory = fresh.memory(now_ms)
-        else:
-            break
-    assert len(asked) == 6
-
-
 SETTINGS = LiveSettings(healthy=0.5, least_gain=0.25, most_per_hour=100)
 EACH_SECOND = range(60)
 
