@@ -57,6 +57,13 @@ def confluent(access: Access) -> None:
 CLIENTS = [kafka_python, aiokafka, confluent]
 
 
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., None], Access], None]:
+    """Runs a client that gives up soon where no broker answers."""
+    monkeypatch.setattr(logins, "BOOTSTRAP_TIMEOUT_MS", SHORT_MS)
+    return lambda client, access: client(access, **({"timeout_ms": SHORT_MS} if client is kafka_python else {}))
+
+
 @contextmanager
 def listening(**security: Any) -> Iterator[str]:
     with Coordinator(topics={"t": 1}, security=Security(**security)).in_thread() as coordinator:
@@ -91,32 +98,24 @@ def test_a_refused_certificate_is_raised(
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
-def test_a_login_that_is_missing_is_named(client: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logins, "BOOTSTRAP_TIMEOUT_MS", SHORT_MS)
+def test_a_login_that_is_missing_is_named(client: Callable[..., None], soon: Callable[..., None]) -> None:
     with (
         listening(protocol="SASL_PLAINTEXT", users=PASSWORDS, mechanisms=("PLAIN",)) as address,
         pytest.raises(Exception, match=rf"no Kafka answers at {address} \(.* does it require a login by SASL"),
     ):
-        client(
-            Access(address=address, protocol="PLAINTEXT"),
-            **({"timeout_ms": SHORT_MS} if client is kafka_python else {}),
-        )
+        soon(client, Access(address=address, protocol="PLAINTEXT"))
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
 def test_missing_tls_is_named(
-    client: Callable[..., None], tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    client: Callable[..., None], tmp_path_factory: pytest.TempPathFactory, soon: Callable[..., None]
 ) -> None:
-    monkeypatch.setattr(logins, "BOOTSTRAP_TIMEOUT_MS", SHORT_MS)
     tls = TlsFiles(keystore=Certificates(tmp_path_factory.mktemp("certificates")).broker)
     with (
         listening(protocol="SSL", tls=tls) as address,
         pytest.raises(Exception, match=rf"no Kafka answers at {address} \(.*: does it require TLS\?"),
     ):
-        client(
-            Access(address=address, protocol="PLAINTEXT"),
-            **({"timeout_ms": SHORT_MS} if client is kafka_python else {}),
-        )
+        soon(client, Access(address=address, protocol="PLAINTEXT"))
 
 
 def test_an_attempt_without_an_answer_hides_no_earlier_reason() -> None:
@@ -147,29 +146,21 @@ def test_a_login_that_is_not_asked_for_is_named(client: Callable[[Access], None]
 def test_tls_that_the_broker_does_not_use_is_named(
     client: Callable[..., None],
     tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
+    soon: Callable[..., None],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(logins, "BOOTSTRAP_TIMEOUT_MS", SHORT_MS)
     authority = Certificates(tmp_path_factory.mktemp("certificates")).authority
     with (
         listening(protocol="PLAINTEXT") as address,
         pytest.raises(Exception, match=rf"no Kafka answers at {address} \(.*: does its listener use TLS\?"),
     ):
-        client(
-            Access(address=address, protocol="SSL", authority=authority),
-            **({"timeout_ms": SHORT_MS} if client is kafka_python else {}),
-        )
+        soon(client, Access(address=address, protocol="SSL", authority=authority))
     assert "(a TLS client?)" in caplog.text
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
-def test_a_broker_that_is_down_is_named(client: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logins, "BOOTSTRAP_TIMEOUT_MS", SHORT_MS)
+def test_a_broker_that_is_down_is_named(client: Callable[..., None], soon: Callable[..., None]) -> None:
     with listening() as address:
         pass
     with pytest.raises(Exception, match=rf"no Kafka answers at {address} \(.*(111|61)"):
-        client(
-            Access(address=address, protocol="PLAINTEXT"),
-            **({"timeout_ms": SHORT_MS} if client is kafka_python else {}),
-        )
+        soon(client, Access(address=address, protocol="PLAINTEXT"))
