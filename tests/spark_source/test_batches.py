@@ -171,7 +171,7 @@ def test_a_misspelt_option_is_refused_with_the_nearest(asked):
     """With a schema of the user's Spark asks for a reader first."""
     given = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "t", "startingOffset": "latest"}
     source = LoadwiseDataSource(given)
-    with pytest.raises(OptionError, match=r"(?i)^option startingoffset: .* did you mean 'startingOffsets'\?"):
+    with pytest.raises(OptionError, match=r"(?i)^option startingoffset: .*\(did you mean 'startingOffsets'\?"):
         source.schema() if asked == "schema" else source.reader(StructType([VALUE]))
 
 

@@ -128,7 +128,7 @@ def test_a_misspelt_option_is_refused_at_load_with_the_nearest(spark, schema):
     reader = reader.option("startingOffset", "latest")
     # With a schema of the user's, Spark asks us nothing before the first action.
     query = reader.load if schema is None else lambda: reader.schema(schema).load().count()
-    with pytest.raises(AnalysisException, match=r"option startingoffset: .* did you mean 'startingOffsets'\?"):
+    with pytest.raises(AnalysisException, match=r"option startingoffset: .*\(did you mean 'startingOffsets'\?"):
         query()
 
 
