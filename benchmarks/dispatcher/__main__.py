@@ -19,10 +19,9 @@ import multiprocessing
 import os
 import sys
 from dataclasses import dataclass
-from typing import Protocol
 
-from benchmarks.dispatcher.apache import apache_cluster, javas_latencies
-from benchmarks.dispatcher.cluster import LEADS, SLOWED, TOPIC, cluster
+from benchmarks.dispatcher.apache import ApacheCluster, apache_cluster, javas_latencies
+from benchmarks.dispatcher.cluster import LEADS, SLOWED, TOPIC, Cluster, cluster
 from benchmarks.dispatcher.pairs import compare
 from benchmarks.dispatcher.produce import CLIENTS, LINGER_MS, VALUE, serve
 from benchmarks.markdown import markdown
@@ -31,23 +30,12 @@ _WARM_UP = 5
 """One of so many records at a fixed rate, before those that count."""
 
 
-class Brokers(Protocol):
-    """A cluster that runs."""
-
-    address: str
-
-    def slow(self, ms: int) -> None:
-        """Slow one broker; 0: no longer."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Scene:
-    """How many records are sent in a pair."""
+    """How producers are compared."""
 
     name: str
     pairs: int
-    records: int
-    """As many as the producer can."""
     seconds: float
     """At the fixed rate."""
     fresh: bool
@@ -75,8 +63,8 @@ def main() -> None:
     given = options.parse_args()
     slowed_ms = 200 if given.apache else 50
     scenes = [
-        _Scene("slow", given.pairs, given.records, given.seconds, fresh=True),
-        _Scene("healthy", given.healthy_pairs, given.records, given.seconds / 4, fresh=False),
+        _Scene("slow", given.pairs, given.seconds, fresh=True),
+        _Scene("healthy", given.healthy_pairs, given.seconds / 4, fresh=False),
     ]
     with apache_cluster() if given.apache else cluster() as brokers:
         for scene in scenes:
@@ -85,7 +73,7 @@ def main() -> None:
                 _print(scene, _play(scene, brokers, given), given, slowed_ms)
 
 
-def _play(scene: _Scene, brokers: Brokers, given: argparse.Namespace) -> dict[str, _Seen]:
+def _play(scene: _Scene, brokers: Cluster | ApacheCluster, given: argparse.Namespace) -> dict[str, _Seen]:
     clients, count = given.client or CLIENTS, int(given.rate * scene.seconds)
     seen: dict[str, _Seen] = {client: {} for client in clients}
     partitioners = ("own", "loadwise")
@@ -95,7 +83,7 @@ def _play(scene: _Scene, brokers: Brokers, given: argparse.Namespace) -> dict[st
             for client in clients:
                 for partitioner in partitioners:
                     running[client, partitioner] = kept.enter_context(_Producer(client, partitioner, brokers))
-                    running[client, partitioner].send(scene.records, scene.records, 0)
+                    running[client, partitioner].send(given.records, given.records, 0)
         for pair in range(scene.pairs):
             steady: dict[str, dict[str, float]] = {}
             for client in clients:
@@ -105,7 +93,7 @@ def _play(scene: _Scene, brokers: Brokers, given: argparse.Namespace) -> dict[st
                         producer = running.get((client, partitioner))
                         if producer is None:
                             producer = opened.enter_context(_Producer(client, partitioner, brokers))
-                        found[partitioner] = _measure(producer, scene, given.rate)
+                        found[partitioner] = _measure(producer, scene, given)
                 steady[client] = found["loadwise"]
                 for name, theirs in found["own"].items():
                     seen[client].setdefault(name, []).append((theirs, found["loadwise"][name]))
@@ -125,19 +113,22 @@ def _play(scene: _Scene, brokers: Brokers, given: argparse.Namespace) -> dict[st
     return seen
 
 
-def _measure(producer: _Producer, scene: _Scene, rate: float) -> dict[str, float]:
-    count = int(rate * scene.seconds)
-    steady = producer.send(count, count // (_WARM_UP - 1) if scene.fresh else 0, rate)
-    flood = producer.send(scene.records, 0, 0)
-    return {name: flood[name] for name in ("records/s", "CPU µs")} | {
-        name: steady[name] for name in ("mean ms", "p99 ms")
+def _measure(producer: _Producer, scene: _Scene, given: argparse.Namespace) -> dict[str, float]:
+    count = int(given.rate * scene.seconds)
+    steady = producer.send(count, count // (_WARM_UP - 1) if scene.fresh else 0, given.rate)
+    flood = producer.send(given.records, 0, 0)
+    return {
+        "records/s": flood["records/s"],
+        "CPU µs": flood["CPU µs"],
+        "mean ms": steady["mean ms"],
+        "p99 ms": steady["p99 ms"],
     }
 
 
 class _Producer:
     """A producer in a process of its own, until the block ends."""
 
-    def __init__(self, client: str, partitioner: str, brokers: Brokers) -> None:
+    def __init__(self, client: str, partitioner: str, brokers: Cluster | ApacheCluster) -> None:
         spawn = multiprocessing.get_context("spawn")
         self._pipe, theirs = spawn.Pipe()
         arguments = (theirs, client, partitioner, brokers.address, TOPIC)
