@@ -7,14 +7,16 @@ line is the processor time that the broker took: that does not depend on what el
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 
 from benchmarks.coordinator import joins, rates, records
-from benchmarks.coordinator.brokers import apache_kafka, kfake, ours
+from benchmarks.coordinator.brokers import Served, apache_kafka, kfake, ours
 from benchmarks.coordinator.figures import Figures
 
 PARTS = ("rates", "joins", "records")
+Start = Callable[[], AbstractContextManager[Served | None]]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -29,27 +31,37 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--no-kafka", action="store_true", help="leave Apache Kafka and kfake out")
     chosen = options.parse_args(arguments)
     shapes = [tuple(map(int, shape.split("x"))) for shape in chosen.shapes.split(",")]
-    with ExitStack() as stack:
-        uvloop, asyncio = (stack.enter_context(ours(uvloop=uvloop)) for uvloop in (True, False))
-        kafka, fake = (None, None) if chosen.no_kafka else map(stack.enter_context, (apache_kafka(), kfake()))
-        brokers = [broker for broker in (uvloop, asyncio, kafka, fake) if broker is not None]
-        if "rates" in chosen.only:
-            figures = Figures()
-            for broker in brokers:
-                rates.measure(figures, broker, chosen.members, min(100, chosen.members), chosen.seconds)
-            print(f"\n{figures.table('over sockets, from one process')}\n")
-        if "joins" in chosen.only:
-            figures = Figures()
+    starts: list[Start] = [partial(ours, uvloop=True), partial(ours, uvloop=False)]
+    starts += [] if chosen.no_kafka else [apache_kafka, kfake]
+    if "rates" in chosen.only:
+        figures = Figures()
+        for start in starts:
+            with _running(start) as brokers:
+                for broker in brokers:
+                    rates.measure(figures, broker, chosen.members, min(100, chosen.members), chosen.seconds)
+        print(f"\n{figures.table('over sockets, from one process')}\n")
+    if "joins" in chosen.only:
+        figures = Figures()
+        with _running(*starts) as brokers:
             for groups, members in shapes:
                 for broker in brokers * chosen.rounds:
                     joins.measure(figures, broker, groups, members)
-            print(f"\n{figures.table('over sockets, from four processes, medians')}\n")
-        if "records" in chosen.only:
-            figures = Figures()
+        print(f"\n{figures.table('over sockets, from four processes, medians')}\n")
+    if "records" in chosen.only:
+        figures = Figures()
+        with _running(starts[0], *starts[2:3]) as brokers:
             for case in records.CASES:
-                for broker in [uvloop] if kafka is None else [uvloop, kafka]:
+                for broker in brokers:
                     records.measure(figures, broker, case, chosen.megabytes * 1_000_000)
-            print(f"\n{figures.table('records of 100 B')}")
+        print(f"\n{figures.table('records of 100 B')}")
+
+
+@contextmanager
+def _running(*starts: Start) -> Iterator[list[Served]]:
+    """Brokers for one part only: members that it leaves behind must not expire during another one."""
+    with ExitStack() as stack:
+        brokers = [stack.enter_context(start()) for start in starts]
+        yield [broker for broker in brokers if broker is not None]
 
 
 if __name__ == "__main__":
