@@ -66,7 +66,8 @@ def arrived(known: Arrivals, end: Floats, now_ms: int, tuning: ArrivalsTuning) -
     if len(times_ms) == 1:
         return known
     rate = _newest_rates(known.ends, np.array(times_ms), tuning)
-    rises = (rate / tuning.risen > known.confirmed) & (known.rate <= tuning.rose * known.confirmed)
+    # The previous reading showed the rise already if its rate was not confirmed.
+    rises = (rate / tuning.risen > known.confirmed) & (known.rate == known.confirmed)
     return replace(
         known,
         rate=np.where(np.isnan(rate), known.rate, rate),

@@ -13,8 +13,7 @@ class ArrivalsTuning:
     oldest_ms: int = 180_000  # Readings older than this are dropped, except the last one before the newest.
     at_least_ms: int = 4_000  # A rate is the mean over at least this time...
     enough: float = 300.0  # ... and until this many records have arrived in the mean partition: they vary by 6 % then.
-    risen: float = 2.0  # A rate that rises by this factor needs a second reading: it may be a batch or a wrong end...
-    rose: float = 1.25  # ... unless the reading before shows it higher by this factor already.
+    risen: float = 2.0  # A rate that rises by this factor needs a second reading: it may be a batch or a wrong end.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
