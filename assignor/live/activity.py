@@ -6,7 +6,7 @@ member that polls but has paused its partitions looks the same, until it joins a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from loadwise.assignor.live.restraint import Refusal
 from loadwise.assignor.live.tuning import ActivityTuning
@@ -19,7 +19,7 @@ class Activity:
     """When each member last made progress; arguments as of `GroupWatch`."""
 
     def __init__(self, slack_s: float, max_poll_s: float, tuning: ActivityTuning) -> None:
-        self._still_ms = round(1000 * max(tuning.still_s, tuning.still_commits * slack_s))
+        self._still_ms = tuning.still_ms(slack_s)
         self._commit_ms = round(1000 * slack_s)
         self._prompt_ms = round(1000 * tuning.still_s)
         self._at_most_ms = max_poll_s * 1000  # a member that is silent for longer and still in the group polls
@@ -51,20 +51,18 @@ class Activity:
 
     def refusal(self, now_ms: int) -> Refusal | None:
         """Return why no rebalance should be requested: it would, or may, wait for members that stand still; or None."""
-        if still := self._waited_for(now_ms, self._still_ms):
-            names = ", ".join(f"{name} for {s:.0f} s" for name, s in still.items())
-            return Refusal(f"{_STILL}: {names}", waiting=True)
-        if still := self._waited_for(now_ms, self._commit_ms):  # their next commits decide it
-            return Refusal(f"the next commit will show whether they go on: {', '.join(still)}", soon=True)
+        silent = self._silent_ms(now_ms, self._commit_ms)
+        waits = {name: ms for name, ms in silent.items() if ms <= self._at_most_ms and name not in self._joins}
+        still = [f"{name} for {ms / 1000:.0f} s" for name, ms in waits.items() if ms >= self._still_ms]
+        if still:
+            return Refusal(f"{_STILL}: {', '.join(still)}", waiting=True)
+        if waits:  # their next commits decide it
+            return Refusal(f"the next commit will show whether they go on: {', '.join(waits)}", soon=True)
         return None
 
     def silent_ms(self, now_ms: int) -> dict[str, int]:
         """Return the members that process nothing of their backlog, and for how many ms, without an upper limit."""
-        return {member: ms for member, ms in self._silent(now_ms) if ms >= self._still_ms}
+        return self._silent_ms(now_ms, self._still_ms)
 
-    def _waited_for(self, now_ms: int, least_ms: int) -> dict[str, float]:
-        silent = ((member, ms) for member, ms in self._silent(now_ms) if least_ms <= ms <= self._at_most_ms)
-        return {member: ms / 1000 for member, ms in silent if member not in self._joins}
-
-    def _silent(self, now_ms: int) -> Iterator[tuple[str, int]]:
-        return ((member, now_ms - at) for member, at in self._last_ms.items())
+    def _silent_ms(self, now_ms: int, least_ms: int) -> dict[str, int]:
+        return {member: now_ms - at for member, at in self._last_ms.items() if now_ms - at >= least_ms}

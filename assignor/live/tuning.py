@@ -25,6 +25,10 @@ class ActivityTuning:
     still_s: float = 5.0  # A partition or member with a backlog stands still if it makes no progress for this time...
     still_commits: float = 2.0  # ... and for the time of this many commits. To join within ``still_s`` is to poll.
 
+    def still_ms(self, slack_s: float) -> int:
+        """Return the time without progress for a member that commits about every ``slack_s`` seconds."""
+        return round(1000 * max(self.still_s, self.still_commits * slack_s))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityTuning:

@@ -94,7 +94,7 @@ def observe(
     least = np.maximum(tuning.backlog_s * watched.sums(rate), tuning.never_a_backlog)
     lagging = watched.sums(waiting) > least
     # A partition that stands still while its member makes progress is paused, or the member retries a record.
-    goes_on = now_ms - progress.went_on_ms <= 1000 * max(tuning.still_s, tuning.still_commits * slack_s)
+    goes_on = now_ms - progress.went_on_ms <= tuning.still_ms(slack_s)
     saturated = watched.sums(np.where(goes_on, waiting, 0.0)) > least
     saturated |= lagging & (watched.sums(goes_on.astype(float)) == 0)
     processed = watched.sums(progress.processed * cost)
