@@ -31,7 +31,6 @@ class Sums:
     products: Floats = field(default_factory=lambda: np.zeros((FIRST, FIRST)))
     with_time: Floats = field(default_factory=lambda: np.zeros(FIRST))
     squares: float = 0.0
-    rows: float = 0.0
 
     @property
     def records(self) -> Floats:
@@ -46,21 +45,19 @@ class Sums:
     def faded(self, now_ns: int, half_life_s: float) -> Sums:
         """Return the sums faded to a later time."""
         kept = 0.5 ** (max(now_ns - self.at_ns, 0) * _NS / half_life_s)
-        return Sums(now_ns, self.products * kept, self.with_time * kept, self.squares * kept, self.rows * kept)
+        return Sums(now_ns, self.products * kept, self.with_time * kept, self.squares * kept)
 
     def plus(self, counts: Floats, busy_s: float) -> Sums:
         """Return the sums with similar polls added."""
         each = counts / counts[1:].sum()
         products, with_time = self.products + np.outer(each, counts), self.with_time + each * busy_s
-        return Sums(
-            self.at_ns, products, with_time, self.squares + busy_s**2 / counts[1:].sum(), self.rows + counts[POLL]
-        )
+        return Sums(self.at_ns, products, with_time, self.squares + busy_s**2 / counts[1:].sum())
 
     def of(self, columns: list[int]) -> Sums:
         """Return the sums with these columns only; -1 stands for a new column."""
         known = np.array(columns) >= 0
         products = np.where(np.outer(known, known), self.products[np.ix_(columns, columns)], 0.0)
-        return Sums(self.at_ns, products, np.where(known, self.with_time[columns], 0.0), self.squares, self.rows)
+        return Sums(self.at_ns, products, np.where(known, self.with_time[columns], 0.0), self.squares)
 
 
 class Fit(NamedTuple):
@@ -113,5 +110,5 @@ def _undone(products: Floats, counted: Bools) -> Floats:
 def _variance(sums: Sums, times: Floats) -> float:
     """Return the variance of a poll's time by record that these times leave."""
     squares = float(sums.squares - 2 * times @ sums.with_time + times @ sums.products @ times)
-    degrees = max(sums.rows - np.count_nonzero(times), NEGLIGIBLE)
+    degrees = max(float(sums.records[POLL]) - np.count_nonzero(times), NEGLIGIBLE)
     return max(squares, _PRECISEST**2 * sums.squares) / degrees
