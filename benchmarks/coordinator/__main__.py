@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 
 from benchmarks.coordinator import joins, rates, records
-from benchmarks.coordinator.brokers import Served, apache_kafka, kfake, ours
+from benchmarks.coordinator.brokers import Served, apache_kafka, kfake, ours, ours_on_disk, ours_with_tls
 from benchmarks.coordinator.figures import Figures
 
 PARTS = ("rates", "joins", "records")
@@ -31,8 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--no-kafka", action="store_true", help="leave Apache Kafka and kfake out")
     chosen = options.parse_args(arguments)
     shapes = [tuple(map(int, shape.split("x"))) for shape in chosen.shapes.split(",")]
-    starts: list[Start] = [partial(ours, uvloop=True), partial(ours, uvloop=False)]
-    starts += [] if chosen.no_kafka else [apache_kafka, kfake]
+    peers: list[Start] = [] if chosen.no_kafka else [apache_kafka, kfake]
+    starts: list[Start] = [partial(ours, uvloop=True), partial(ours, uvloop=False), ours_on_disk, ours_with_tls, *peers]
     if "rates" in chosen.only:
         figures = Figures()
         for start in starts:
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"\n{figures.table('over sockets, from four processes, medians')}\n")
     if "records" in chosen.only:
         figures = Figures()
-        with _running(starts[0], *starts[2:3]) as brokers:
+        with _running(starts[0], *peers[:1]) as brokers:
             for case in records.CASES:
                 for broker in brokers:
                     records.measure(figures, broker, case, chosen.megabytes * 1_000_000)

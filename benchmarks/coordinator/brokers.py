@@ -6,10 +6,12 @@ They are our coordinator on either event loop, Apache Kafka, and kfake, the fake
 from __future__ import annotations
 
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,7 @@ from kafka_process import KafkaNotInstalledError, kafka_from_jars
 
 from benchmarks.coordinator.driver import PARTITIONS, TOPIC
 from benchmarks.processes import cpu_s
+from loadwise.coordinator.security.certificates import Certificates
 
 WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from loadwise.cli import main; main()"
 """An import of a module that is None fails as if it were not installed."""
@@ -31,6 +34,10 @@ class Served:
     name: str
     bootstrap: str
     pid: int
+    ready_s: float | None = None
+    """How long ours took from its start until it listened."""
+    tls: ssl.SSLContext | None = None
+    """What clients need for TLS; None for plain text."""
 
     @property
     def address(self) -> tuple[str, int]:
@@ -44,17 +51,52 @@ class Served:
 
 
 @contextmanager
-def ours(*, uvloop: bool, code: str = WITHOUT_UVLOOP) -> Iterator[Served]:
+def ours(
+    *,
+    uvloop: bool,
+    name: str = "",
+    code: str = WITHOUT_UVLOOP,
+    options: Sequence[str] = (),
+    tls: ssl.SSLContext | None = None,
+) -> Iterator[Served]:
     """Our coordinator as a program, on one event loop or the other; ``code`` starts it on asyncio's."""
     command = [sys.executable, "-m", "loadwise"] if uvloop else [sys.executable, "-c", code]
-    arguments = [*command, "coordinator", "--topic", f"{TOPIC}:{PARTITIONS}"]
+    arguments = [*command, "coordinator", "--topic", f"{TOPIC}:{PARTITIONS}", *options]
+    began_s = time.perf_counter()
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
-            name = "loadwise, uvloop" if uvloop else "loadwise, asyncio"
-            yield Served(name, process.stdout.readline().split()[-1], process.pid)
+            name = name or ("loadwise, uvloop" if uvloop else "loadwise, asyncio")
+            bootstrap = process.stdout.readline().split()[-1]
+            yield Served(name, bootstrap, process.pid, time.perf_counter() - began_s, tls)
         finally:
             process.terminate()
+
+
+@contextmanager
+def ours_on_disk() -> Iterator[Served]:
+    """Our coordinator on uvloop with a data directory."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ours(uvloop=True, name="loadwise, --data-dir", options=[f"--data-dir={folder}"]) as served,
+    ):
+        yield served
+
+
+@contextmanager
+def ours_with_tls() -> Iterator[Served]:
+    """Our coordinator on uvloop with TLS."""
+    with tempfile.TemporaryDirectory() as folder:
+        certificates = Certificates(Path(folder))
+        settings = {
+            "security.protocol": "SSL",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": certificates.broker,
+        }
+        options = [f"--config={key}={value}" for key, value in settings.items()]
+        context = ssl.create_default_context(cafile=str(certificates.authority))
+        with ours(uvloop=True, name="loadwise, TLS", options=options, tls=context) as served:
+            yield served
 
 
 @contextmanager

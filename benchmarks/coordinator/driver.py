@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import selectors
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -46,7 +47,7 @@ class DriverError(Exception):
 class Member:
     """One connection, and where its member stands in the group."""
 
-    def __init__(self, address: tuple[str, int], group_id: str) -> None:
+    def __init__(self, address: tuple[str, int], group_id: str, tls: ssl.SSLContext | None = None) -> None:
         self.group_id = group_id
         self.member_id = ""
         self.generation = NOT_STABLE
@@ -54,6 +55,8 @@ class Member:
         """What a member of KIP-848 was given last; None before it has joined."""
         self.socket = socket.create_connection(address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls is not None:
+            self.socket = tls.wrap_socket(self.socket, server_hostname=address[0])
         self.socket.setblocking(False)
         self.script: Script | None = None
         self.buffer = b""
@@ -150,13 +153,13 @@ class Member:
 class Driver:
     """Runs the scripts of many members at once."""
 
-    def __init__(self, address: tuple[str, int]) -> None:
-        self._address = address
+    def __init__(self, address: tuple[str, int], tls: ssl.SSLContext | None) -> None:
+        self._address, self._tls = address, tls
         self._selector = selectors.DefaultSelector()
 
     def members(self, number: int, group_id: str) -> list[Member]:
         """So many members of a group, connected."""
-        made = [Member(self._address, group_id) for _ in range(number)]
+        made = [Member(self._address, group_id, self._tls) for _ in range(number)]
         for member in made:
             self._selector.register(member.socket, selectors.EVENT_READ, member)
         return made
@@ -219,7 +222,12 @@ def start(member: Member, script: Callable[[Member], Script]) -> bool:
 
 def take(member: Member) -> bool:
     """Read an answer and send the next request; False if the script has ended with it."""
-    data = member.socket.recv(1 << 18)
+    try:
+        data = member.socket.recv(1 << 18)
+        while isinstance(member.socket, ssl.SSLSocket) and member.socket.pending():
+            data += member.socket.recv(1 << 18)
+    except ssl.SSLWantReadError:
+        return True  # what came belongs to TLS itself, or is not whole yet
     if not data:
         raise DriverError(f"the broker hung up on {member.member_id}")
     data = member.buffer + data if member.buffer else data

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import selectors
+import ssl
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,8 +28,8 @@ HEARTBEAT_S = 0.1
 class GroupMember(Member):
     """A member of one of several groups."""
 
-    def __init__(self, address: tuple[str, int], group: int, group_id: str) -> None:
-        super().__init__(address, group_id)
+    def __init__(self, address: tuple[str, int], group: int, group_id: str, tls: ssl.SSLContext | None) -> None:
+        super().__init__(address, group_id, tls)
         self.group = group
         """The place of its group among those of the process."""
         self.beat_at_s = 0.0
@@ -41,6 +42,7 @@ class Clients:
 
     number: int
     address: tuple[str, int]
+    tls: ssl.SSLContext | None
     groups: Sequence[tuple[str, int]]
     """The group ids, and how many members of each this process has."""
     stable: Any
@@ -52,7 +54,7 @@ class Clients:
         """Let all members ``join``, or a tenth of them ``leave``; answer once all the others are stable."""
         selector = selectors.DefaultSelector()
         by_group = [
-            [GroupMember(self.address, group, group_id) for _ in range(size)]
+            [GroupMember(self.address, group, group_id, self.tls) for _ in range(size)]
             for group, (group_id, size) in enumerate(self.groups)
         ]
         for member in _all(by_group):
@@ -122,7 +124,7 @@ def measure(figures: Figures, served: Served, groups: int, members: int) -> None
     pipes, processes = [], []
     for number in range(PROCESSES):
         share = [(group_id, members // PROCESSES + (number < members % PROCESSES)) for group_id in ids]
-        clients = Clients(number, served.address, share, stable, synced)
+        clients = Clients(number, served.address, served.tls, share, stable, synced)
         pipe, theirs = context.Pipe()
         pipes.append(pipe)
         processes.append(context.Process(target=clients.work, args=(theirs,), daemon=True))

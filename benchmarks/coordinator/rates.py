@@ -17,7 +17,9 @@ from benchmarks.processes import resident_mib
 
 def measure(figures: Figures, served: Served, members: int, beating: int, beat_s: float) -> None:
     """Memory with a group of ``members``, heartbeats of some of them for ``beat_s`` seconds, and a join by KIP-848."""
-    with Driver(served.address) as driver:
+    if served.ready_s is not None:
+        figures.add(served, "process start until it listens", "{:.2f} s", served.ready_s, cpu_s=served.cpu_s())
+    with Driver(served.address, served.tls) as driver:
         # Its own group for the first answers of each API, which make the code that reads and writes them.
         first = driver.members(1, f"first-{uuid4()}")
         driver.join(first)

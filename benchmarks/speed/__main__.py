@@ -2,7 +2,8 @@
 
 The time is of a call from decoded subscriptions to every member's partitions by name. *ratio* is our time divided by
 that of Java's assignor in the client, *wire* the same from JoinGroup's bytes to SyncGroup's, and *server* our time
-divided by that of the KIP-848 assignor of the broker, which works on ids, not names. Below 1 we are faster.
+divided by that of the KIP-848 assignor of the broker, which works on ids, not names. Below 1 we are faster. *MiB*
+is the most that our process has held, its inputs included.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from maven import JarsMissingError, jars
 
 from benchmarks.markdown import markdown
-from benchmarks.speed.cases import PHASES, SIZES, STRATEGY_NAMES
+from benchmarks.speed.cases import ON_REQUEST, PHASES, SIZES, STRATEGY_NAMES
 from benchmarks.speed.measure import MEASURES, Plan, measure
 from benchmarks.speed.table import table
 from loadwise.assignor.strategy import strategies
@@ -26,7 +27,7 @@ def main() -> None:
     """Measure what the arguments ask for."""
     arguments = _arguments()
     plan = Plan(
-        sizes=[size for size in SIZES if size.partitions in arguments.sizes],
+        sizes=[size for size in (*SIZES, *ON_REQUEST) if size.partitions in arguments.sizes],
         strategies=arguments.strategies,
         phases=arguments.phases,
         measures=arguments.measures,
@@ -51,7 +52,8 @@ def _arguments() -> argparse.Namespace:
         "--sizes",
         type=lambda text: [int(word) for word in text.split(",")],
         default=[size.partitions for size in SIZES],
-        help="numbers of partitions: " + ", ".join(f"{size.partitions} ({size.members} members)" for size in SIZES),
+        help="numbers of partitions: "
+        + ", ".join(f"{size.partitions} ({size.members} members)" for size in (*SIZES, *ON_REQUEST)),
     )
     parser.add_argument("--strategies", type=words, default=[*STRATEGY_NAMES], help=", ".join(strategies()))
     parser.add_argument("--phases", type=words, default=[*PHASES], help=", ".join(PHASES))

@@ -45,6 +45,8 @@ SIZES = (
     Size(100_000, 1_000, 500),
     Size(1_000_000, 2_000, 500),
 )
+ON_REQUEST = (Size(10_000_000, 10_000, 500),)
+"""Sizes that are measured only by name."""
 
 
 def partition_counts(size: Size) -> dict[str, int]:

@@ -24,8 +24,9 @@ _JAVAS_WARM_UP = 4.0
 """How much longer than ours Java is warmed up, for its compiler's sake."""
 _MOST_CALLS = 300
 
-Seconds = Mapping[tuple[str, str], float]
-"""Median wall time by assignor and measure."""
+MEMORY = "memory"
+Found = Mapping[tuple[str, str], float]
+"""Median wall time in seconds by assignor and measure; with `MEMORY` the most MiB that its process has held."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class Plan:
     """The command that runs Java's; empty to leave them out."""
 
 
-def measure(plan: Plan, size: Size) -> Iterator[tuple[str, Seconds]]:
+def measure(plan: Plan, size: Size) -> Iterator[tuple[str, Found]]:
     """Measure one case of a size after the other; each has a name."""
     for strategy in plan.strategies:
         commands = {OURS: [sys.executable, "-m", "benchmarks.speed.ours"]}
@@ -58,14 +59,12 @@ def measure(plan: Plan, size: Size) -> Iterator[tuple[str, Seconds]]:
                 print(f"{size.name}, {strategy}, {phase}", file=sys.stderr, flush=True)
                 for runner, worker in workers.items():
                     worker.prepare(SERVER_NAMES[strategy] if runner == SERVER else strategy, phase, size)
-                yield (
-                    f"{strategy}, {phase}",
-                    {
-                        (runner, name): seconds
-                        for name in plan.measures
-                        for runner, seconds in _race(plan, name, workers).items()
-                    },
-                )
+                times = {
+                    (runner, name): seconds
+                    for name in plan.measures
+                    for runner, seconds in _race(plan, name, workers).items()
+                }
+                yield f"{strategy}, {phase}", times | {(OURS, MEMORY): workers[OURS].peak_mib}
 
 
 def _race(plan: Plan, name: str, workers: Mapping[str, Worker]) -> dict[str, float]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Self
 
+from benchmarks.processes import resident_mib
 from benchmarks.speed.cases import Size
 
 
@@ -39,6 +40,11 @@ class Worker:
     def time(self, measure: str, calls: int) -> list[float]:
         """Wall time of each of so many calls, in seconds."""
         return [int(ns) / 1e9 for ns in self._order(f"{measure} {calls}").split()]
+
+    @property
+    def peak_mib(self) -> float:
+        """The most memory that the process has held, its inputs included."""
+        return resident_mib(self._process.pid, peak=True)
 
     def _order(self, order: str) -> str:
         assert self._process.stdin is not None

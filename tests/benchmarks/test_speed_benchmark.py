@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.markdown import markdown
 from benchmarks.speed.cases import Size
-from benchmarks.speed.measure import JAVA, OURS, SERVER
+from benchmarks.speed.measure import JAVA, MEMORY, OURS, SERVER
 from benchmarks.speed.table import table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,18 +24,19 @@ def test_without_java_a_strategy_is_measured_in_every_phase_and_java_is_said_to_
     assert "apt-get install openjdk-17-jdk-headless maven" in done.stdout
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines() if "|" in line]
     assert [row[0] for row in rows[2:]] == ["range, first", "range, leave", "weighted, first", "weighted, leave"]
-    assert all(float(row[1]) > 0 and row[2:] == [""] * 3 for row in rows[2:])
+    assert all(float(row[1]) > 0 and row[2:5] == [""] * 3 and float(row[5]) > 0 for row in rows[2:])
 
 
 def test_the_table_has_our_time_and_its_ratio_to_javas() -> None:
     java = {(JAVA, "names"): 0.008, (JAVA, "wire"): 0.001, (SERVER, "names"): 0.001}
     found = {
-        size: {"range, first": {(OURS, "names"): seconds, (OURS, "wire"): 0.004, **java}}
+        size: {"range, first": {(OURS, "names"): seconds, (OURS, "wire"): 0.004, (OURS, MEMORY): 1200.4, **java}}
         for size, seconds in ((SMALL, 0.002), (LARGE, 2.0))
     }
     heads, rows = table(found)
-    assert heads[:5] == ["strategy, phase", "1,000 x 10, ms", "ratio", "wire", "server"]
-    assert rows == [["range, first", "2", "0.25", "4.00", "2.00", "2,000", "250.00", "4.00", "2000.00"]]
+    assert heads[:6] == ["strategy, phase", "1,000 x 10, ms", "ratio", "wire", "server", "MiB"]
+    small, large = ["2", "0.25", "4.00", "2.00", "1,200"], ["2,000", "250.00", "4.00", "2000.00", "1,200"]
+    assert rows == [["range, first", *small, *large]]
 
 
 def test_a_table_in_markdown_is_aligned() -> None:
