@@ -313,28 +313,31 @@ async def served() -> AsyncIterator[Coordinator]:
         yield coordinator
 
 
-async def exchange(url: str, request: str) -> tuple[int, dict[str, str], bytes]:
-    """Send bytes, and read one answer as it stands on the wire."""
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     host, port = url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
-        writer.write(request.encode("latin-1"))
-        return await _read(reader)
+        yield reader, writer
     finally:
         writer.close()
-        with suppress(ConnectionResetError, BrokenPipeError):
+        with suppress(ConnectionError):
             await writer.wait_closed()
 
 
+async def exchange(url: str, request: str) -> tuple[int, dict[str, str], bytes]:
+    """Send bytes, and read one answer as it stands on the wire."""
+    async with connected(url) as (reader, writer):
+        writer.write(request.encode("latin-1"))
+        return await _read(reader)
+
+
 async def test_a_head_request_gets_no_body(served: Coordinator) -> None:
-    host, port = served.http_url.removeprefix("http://").split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    writer.write(request(served.http_url, "HEAD /groups").encode() + request(served.http_url).encode())
-    async with asyncio.timeout(WAIT_S):
-        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 404 ")
-    assert (await _read(reader))[0] == HTTPStatus.OK
-    writer.close()
-    await writer.wait_closed()
+    async with connected(served.http_url) as (reader, writer):
+        writer.write(request(served.http_url, "HEAD /groups").encode() + request(served.http_url).encode())
+        async with asyncio.timeout(WAIT_S):
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 404 ")
+        assert (await _read(reader))[0] == HTTPStatus.OK
 
 
 async def _read(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bytes]:
@@ -430,13 +433,10 @@ async def test_a_body_that_is_no_json_object_is_refused(
 
 
 async def test_one_connection_takes_many_requests(served: Coordinator) -> None:
-    host, port = served.http_url.removeprefix("http://").split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    writer.write(request(served.http_url).encode() * 3)
-    for _ in range(3):
-        assert (await _read(reader))[0] == HTTPStatus.OK
-    writer.close()
-    await writer.wait_closed()
+    async with connected(served.http_url) as (reader, writer):
+        writer.write(request(served.http_url).encode() * 3)
+        for _ in range(3):
+            assert (await _read(reader))[0] == HTTPStatus.OK
 
 
 async def test_what_is_no_http_or_too_large_is_refused(served: Coordinator) -> None:
@@ -468,12 +468,13 @@ async def listening(**limits: Any) -> AsyncIterator[HttpServer]:
 
 
 async def test_a_slow_peer_is_hung_up_on() -> None:
-    async with listening(request_timeout_s=0.05) as server, asyncio.timeout(WAIT_S):
-        reader, writer = await asyncio.open_connection("127.0.0.1", int(server.url.rpartition(":")[2]))
+    async with (
+        listening(request_timeout_s=0.05) as server,
+        asyncio.timeout(WAIT_S),
+        connected(server.url) as (reader, writer),
+    ):
         writer.write(b"GET / HT")
         assert await reader.read() == b""
-        writer.close()
-        await writer.wait_closed()
 
 
 async def test_a_peer_that_does_not_read_its_answers_is_hung_up_on() -> None:
@@ -517,17 +518,13 @@ async def test_a_failure_of_ours_is_told_and_logged(caplog: pytest.LogCaptureFix
 
 
 async def test_stopping_hangs_up_on_whoever_is_connected(served: Coordinator) -> None:
-    host, port = served.http_url.removeprefix("http://").split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    writer.write(request(served.http_url).encode())
-    assert (await _read(reader))[0] == HTTPStatus.OK
-    await served.stop()
-    async with asyncio.timeout(WAIT_S):
-        with suppress(ConnectionResetError):
-            assert await reader.read() == b""
-    writer.close()
-    with suppress(ConnectionResetError):
-        await writer.wait_closed()
+    async with connected(served.http_url) as (reader, writer):
+        writer.write(request(served.http_url).encode())
+        assert (await _read(reader))[0] == HTTPStatus.OK
+        await served.stop()
+        async with asyncio.timeout(WAIT_S):
+            with suppress(ConnectionResetError):
+                assert await reader.read() == b""
     with pytest.raises(NotRunningError):
         _ = served.http_url
 
