@@ -75,19 +75,23 @@ def raise_lowest(working: WorkingAssignment, floor: float, ceiling: float) -> No
 
     No member falls below the floor or rises above ``ceiling`` because of it.
     """
-    for low in np.flatnonzero(working.level < floor).tolist():
-        may_give = np.ones(len(working.capacity), bool)
-        while (missing := floor * working.capacity[low] - working.load[low]) > 0:
-            high = int(np.argmax(np.where(may_give, working.level, -1.0)))
+    lows = np.flatnonzero(working.level < floor).tolist()
+    if not lows:
+        return
+    lightest = _lightest(working)
+    givers = _givers(working, lightest, floor)
+    for low in lows:
+        room = ceiling * working.capacity[low] - working.load[low]
+        left, changed = givers[lightest[givers] <= room], False
+        while len(left) and (missing := floor * working.capacity[low] - working.load[low]) > 0:
+            high = int(left[np.argmax(working.load[left] / working.capacity[left])])
             spare = working.load[high] - floor * working.capacity[high]
-            if not may_give[high] or spare <= 0:
-                break
             rows = np.sort(working.rows(high))
             weight = working.weight[rows]
             fits = (weight > 0) & (weight <= min(spare, ceiling * working.capacity[low] - working.load[low]))
             rows = rows[fits & working.eligible[working.class_of[rows], low]]
             if not len(rows):
-                may_give[high] = False
+                left = left[left != high]
                 continue
             weight = working.weight[rows]
             # The largest step that does not overshoot, or the smallest one that does.
@@ -95,6 +99,25 @@ def raise_lowest(working: WorkingAssignment, floor: float, ceiling: float) -> No
                 np.argmax(np.where(weight <= missing, weight, 0.0)) if weight.min() <= missing else np.argmin(weight)
             )
             working.move(rows[[chosen]], low)
+            changed = True
+            for member in (high, low):
+                weight = working.weight[working.rows(member)]
+                lightest[member] = weight[weight > 0].min(initial=np.inf)
+        if changed:
+            givers = _givers(working, lightest, floor)
+
+
+def _lightest(working: WorkingAssignment) -> Floats:
+    """float64[M]: the load of each member's lightest partition that has one; infinity without any."""
+    lightest = np.full(len(working.capacity), np.inf)
+    rows = np.flatnonzero((working.owner != NOBODY) & (working.weight > 0))
+    np.minimum.at(lightest, working.owner[rows], working.weight[rows])
+    return lightest
+
+
+def _givers(working: WorkingAssignment, lightest: Floats, floor: float) -> Ints:
+    """Return the members that stay at ``floor`` or above without their lightest partition."""
+    return np.flatnonzero(lightest <= working.load - floor * working.capacity)
 
 
 def give_to_empty(working: WorkingAssignment, epsilon: float, bearable: float) -> None:
@@ -103,15 +126,18 @@ def give_to_empty(working: WorkingAssignment, epsilon: float, bearable: float) -
     It keeps one of its own; else the lightest is taken; among equals, one that moves anyway, then one of the member
     with the most. A member gets none if even this one would raise it above the level ``bearable`` and the highest level
     by more than ``epsilon`` of it. If its capacity is only assumed, it still gets one, because its capacity can then be
-    measured. O(P) a member.
+    measured. For each member, O(n) for the n partitions of members with two or more.
     """
     count = np.bincount(working.owner[working.owner != NOBODY], minlength=len(working.capacity))
     highest = max(float(working.level.max(initial=0.0)) * (1 + epsilon), bearable)
+    spare = np.flatnonzero(count[working.owner] > 1)
     for empty in np.flatnonzero(count == 0).tolist():
-        may_have = working.eligible[working.class_of, empty] & (count[working.owner] > 1)
+        if not len(spare):
+            break
+        may_have = working.eligible[working.class_of[spare], empty]
         if working.capacity_known[empty]:
-            may_have &= working.weight <= highest * working.capacity[empty]
-        rows = np.flatnonzero(may_have)
+            may_have &= working.weight[spare] <= highest * working.capacity[empty]
+        rows = spare[may_have]
         if len(rows):
             owner, others = working.owner[rows], working.current[rows] != empty
             order = np.lexsort((rows, -count[owner], working.current[rows] == owner, working.weight[rows], others))
@@ -119,6 +145,7 @@ def give_to_empty(working: WorkingAssignment, epsilon: float, bearable: float) -
             count[working.owner[row]] -= 1
             count[empty] = 1
             working.move(np.array([row]), empty)
+            spare = spare[count[working.owner[spare]] > 1]
 
 
 def _best_plan(working: WorkingAssignment, choices: Choices, high: int, ceiling: float, partners: int) -> _Plan | None:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from loadwise.assignor.algorithms.weighted.assignor import _FEW, _FEW_MOVES, _few_moves_do
-from loadwise.assignor.algorithms.weighted.transfers import _EJECTED_BY, _eject
+from loadwise.assignor.algorithms.weighted.transfers import _EJECTED_BY, _eject, give_to_empty, raise_lowest
 from loadwise.assignor.algorithms.weighted.working_assignment import WorkingAssignment
-from loadwise.assignor.model import GroupSnapshot, Member
+from loadwise.assignor.model import Floats, GroupSnapshot, Ints, Member
 
 
 def working(*loads: list[float]) -> WorkingAssignment:
@@ -52,3 +52,40 @@ def test_a_partition_takes_the_place_of_so_many_lighter_ones(over: int) -> None:
     assert plan is not None
     assert plan.over == 10.0, "the member that gave it up still has 30"
     assert [(len(rows), member) for rows, member in plan.moves] == [(1, 1), *[(1, 2)] * most]
+
+
+@pytest.mark.parametrize("loaded", [2, 300])
+def test_idle_members_do_not_each_look_at_every_member_with_one_partition(
+    loaded: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Members without a partition are cheap where no other can give one: work grows with members, not their square."""
+    idle = 300
+    made = working(*[[1.0]] * loaded, *[[]] * idle)
+    looks = 0
+
+    def rows_of(self: WorkingAssignment, member: int) -> Ints:
+        nonlocal looks
+        looks += 1
+        return np.flatnonzero(self.owner == member)
+
+    def level_of(self: WorkingAssignment) -> Floats:
+        nonlocal looks
+        looks += 1
+        level: Floats = self.load / self.capacity
+        return level
+
+    monkeypatch.setattr(WorkingAssignment, "rows", rows_of)
+    monkeypatch.setattr(WorkingAssignment, "level", property(level_of))
+
+    before = made.owner.copy()
+    raise_lowest(made, floor=0.5, ceiling=1.0)
+    give_to_empty(made, epsilon=0.05, bearable=0.0)
+    np.testing.assert_array_equal(made.owner, before)
+    assert looks < loaded + idle
+
+
+def test_idle_members_get_partitions_of_the_highest_that_stay_above_the_floor() -> None:
+    made = working([1.0, 1.0, 4.0], [1.0, 1.0, 1.0, 1.0, 1.0], [2.0], [], [])
+    raise_lowest(made, floor=1.0, ceiling=3.0)
+    assert made.owner.tolist() == [3, 4, 0, 1, 1, 1, 1, 1, 2]
+    assert made.load.tolist() == [4.0, 5.0, 2.0, 1.0, 1.0]
