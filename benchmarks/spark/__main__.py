@@ -1,7 +1,8 @@
 """``python -m benchmarks.spark``: this source beside Spark's own Kafka source, in one session and on the same topics.
 
-It measures batches with all columns, of a uniform and of a skewed topic (half of all records in one partition). It
-needs a JDK 17, and Maven for the connector and for Apache Kafka.
+It measures batches of a uniform and of a skewed topic (half of all records in one partition), with all columns or a
+count, and near-empty micro-batches: a record a partition. It needs a JDK 17, and Maven for the connector and for Apache
+Kafka.
 """
 
 from __future__ import annotations
@@ -12,18 +13,20 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from itertools import product
 
 from kafka_process import running_kafka
 from spark_connector import VERSION, JarsMissingError, shortfall, spark_jars
 
 from benchmarks.markdown import markdown
 from benchmarks.records import PARTITIONS, VALUE, publish
-from benchmarks.spark.batches import measure_batches, readers
+from benchmarks.spark.batches import WORKS, measure_batches, readers
 from benchmarks.spark.environment import fitting_python
+from benchmarks.spark.micro_batches import measure_micro_batches
 
 KINDS = ("uniform", "skewed")
 WARM_UP = 3
-"""Rounds of a session's first topic that do not count: a new JVM gets faster with each."""
+"""Rounds of a session's first row that do not count: a new JVM gets faster with each."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -38,9 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     jars = _jars() if chosen.connector else ""
     with nullcontext(chosen.brokers) if chosen.brokers else running_kafka(jvm=()) as brokers:
         rows = list(_measured(chosen, brokers, jars))
-    print(f"\n{markdown(['', *(reader.name for reader in readers(1, 1, connector=bool(jars)))], rows)}\n")
+    everybody = readers(1, 1, connector=bool(jars), min_partitions=chosen.min_partitions)
+    print(f"\n{markdown(['', *(reader.name for reader in everybody)], rows)}\n")
     print(
-        f"{chosen.records:,} records of {len(VALUE)} bytes in {PARTITIONS} partitions, wall / CPU s,"
+        f"batches of {chosen.records:,} records of {len(VALUE)} bytes in {PARTITIONS} partitions, wall / CPU s,"
         f" medians of {chosen.rounds} rounds, {os.cpu_count()} CPUs,"
         f" load average {load:.1f} before and {os.getloadavg()[0]:.1f} after"
     )
@@ -51,6 +55,13 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--records", type=int, default=1_000_000, help="records of 100 bytes in each topic")
     parser.add_argument("--slots", type=int, nargs="+", default=[2, 8], help="task slots; each has its session")
     parser.add_argument("--rounds", type=int, default=3, help="rounds that count, after those that warm up")
+    parser.add_argument("--micro-batches", type=int, default=10, help="micro-batches in a round")
+    parser.add_argument("--only", choices=["batches", "micro-batches"], help="measure only these")
+    parser.add_argument("--kinds", choices=KINDS, nargs="+", default=KINDS, help="topics of batches")
+    parser.add_argument(
+        "--works", choices=list(WORKS), nargs="+", default=["all columns"], help="work of batches; default: %(default)s"
+    )
+    parser.add_argument("--min-partitions", type=int, help="minPartitions of the tuned connector")
     parser.add_argument("--brokers", help="a running Kafka; default: starts Apache Kafka")
     parser.add_argument("--no-connector", dest="connector", action="store_false", help="leave Spark's own source out")
     return parser.parse_args(arguments)
@@ -68,20 +79,25 @@ def _jars() -> str:
 
 
 def _measured(chosen: argparse.Namespace, brokers: str, jars: str) -> Iterator[list[str]]:
-    """A row of the table for each number of slots and each topic."""
+    """A row of the table for each number of slots and each topic and work, and for micro-batches."""
     from benchmarks.spark.session import session
 
-    topics = {kind: publish(brokers, kind, chosen.records) for kind in KINDS}
+    kinds = [] if chosen.only == "micro-batches" else chosen.kinds
+    topics = {kind: publish(brokers, kind, chosen.records) for kind in kinds}
     for slots in chosen.slots:
         with session(slots, jars=jars) as spark:
             beside = f"beside the connector {VERSION}" if jars else "without the connector"
             print(f"Spark {spark.version}, {slots} slots, {beside}", flush=True)
-            for kind, topic in topics.items():
-                options = {"kafka.bootstrap.servers": brokers, "subscribe": topic}
-                each = readers(slots, chosen.records, connector=bool(jars))
-                warm_up = WARM_UP if kind == KINDS[0] else 1
-                found = measure_batches(spark, options, each, rounds=chosen.rounds, warm_up=warm_up)
-                yield [f"{slots} slots, {kind}", *(f"{wall_s:.2f} / {cpu_s:.2f}" for wall_s, cpu_s in found)]
+            each = readers(slots, chosen.records, connector=bool(jars), min_partitions=chosen.min_partitions)
+            for number, (kind, work) in enumerate(product(topics, chosen.works)):
+                options = {"kafka.bootstrap.servers": brokers, "subscribe": topics[kind]}
+                warm_up = 1 if number else WARM_UP
+                found = measure_batches(spark, options, each, work=work, rounds=chosen.rounds, warm_up=warm_up)
+                yield [f"{slots} slots, {kind}, {work}", *(f"{wall_s:.2f} / {cpu_s:.2f}" for wall_s, cpu_s in found)]
+            if chosen.only != "batches":
+                found = measure_micro_batches(spark, brokers, each, count=chosen.micro_batches, rounds=chosen.rounds)
+                cells = (f"{1000 * wall_s:.0f} / {1000 * cpu_s:.0f}" for wall_s, cpu_s in found)
+                yield [f"{slots} slots, micro-batches of {PARTITIONS} records, ms", *cells]
 
 
 if __name__ == "__main__":

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from loadwise.spark_source.reading.arrow_batches import COLUMNS
@@ -22,7 +23,7 @@ VALUE = b"v" * 100
 
 
 class ReadySource(DataSource):
-    """A number of records in a number of tasks."""
+    """A number of records in a number of tasks; a stream has as many as a file has bytes."""
 
     @classmethod
     def name(cls) -> str:
@@ -36,6 +37,10 @@ class ReadySource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """For a batch query."""
         return ReadyReader(self.options)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - as Spark calls it
+        """For a stream."""
+        return ReadyStreamReader(self.options)
 
 
 class ReadyReader(DataSourceReader):
@@ -51,6 +56,29 @@ class ReadyReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The batches of one task."""
+        return batches(partition.value)
+
+
+class ReadyStreamReader(DataSourceStreamReader):
+    """Returns the records of each micro-batch in one task."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._file = Path(options["file"])
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - as Spark calls it
+        """No records."""
+        return {"records": 0}
+
+    def latestOffset(self) -> dict[str, int]:  # noqa: N802 - as Spark calls it
+        """All records up to now."""
+        return {"records": self._file.stat().st_size}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        """One task."""
+        return shares(end["records"] - start["records"], 1)
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Its batches."""
         return batches(partition.value)
 
 

@@ -22,7 +22,14 @@ def session(slots: int, *, jars: str) -> Iterator[Any]:
     os.environ |= python_for_spark(sys.executable, os.environ.get("PATH", ""))
     # Spark's Python processes find `benchmarks.spark.ready` by it.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    settings = {"spark.driver.memory": "2g"} | ({"spark.jars": jars} if jars else {})
+    settings = {
+        "spark.driver.memory": "2g",
+        # Between two looks for records: a micro-batch then seldom begins while its records are still being written.
+        "spark.sql.streaming.pollingDelay": "200ms",
+        "spark.sql.streaming.numRecentProgressUpdates": "10",
+    }
+    if jars:
+        settings["spark.jars"] = jars
     with session_of_its_own("loadwise benchmark", master=f"local[{slots}]", settings=settings) as spark:
         spark.sparkContext.setLogLevel("ERROR")
         spark.dataSource.register(ReadySource)

@@ -37,6 +37,13 @@ def test_the_connector_can_be_left_out() -> None:
     assert {reader.format for reader in readers(2, 24, connector=False)} == {"loadwise", "ready"}
 
 
+def test_minimum_partitions_are_the_tuned_connectors() -> None:
+    *others, tuned = readers(2, 24, connector=True, min_partitions=24)
+    assert others == readers(2, 24, connector=True)[:-1]
+    assert tuned.name == "kafka, tuned, minPartitions=24"
+    assert tuned.options["minPartitions"] == "24"
+
+
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="CPU times of other processes are read in /proc")
 def test_cpu_time_is_that_of_a_process_and_all_below_it_though_nobody_waits_for_them() -> None:
     child = "import time\nwhile time.process_time() < 0.3: pass\nprint('done', flush=True)\ninput()"

@@ -18,7 +18,8 @@ pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brin
 from spark_connector import spark_jars
 
 from benchmarks.records import publish
-from benchmarks.spark.batches import measure_batches, readers
+from benchmarks.spark.batches import WORKS, measure_batches, readers
+from benchmarks.spark.micro_batches import measure_micro_batches
 from benchmarks.spark.ready import ReadySource
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,11 +28,21 @@ pytestmark = [pytest.mark.spark]
 
 
 @pytest.mark.long
-def test_the_benchmark_measures_batches(spark, coordinator) -> None:
+@pytest.mark.parametrize("work", WORKS)
+def test_the_benchmark_measures_batches(spark, coordinator, work) -> None:
     spark.dataSource.register(ReadySource)
     topic = publish(coordinator.bootstrap_servers, "skewed", 24)
     options = {"kafka.bootstrap.servers": coordinator.bootstrap_servers, "subscribe": topic}
-    found = measure_batches(spark, options, readers(2, 24, connector=False), rounds=1, warm_up=0)
+    found = measure_batches(spark, options, readers(2, 24, connector=False), work=work, rounds=1, warm_up=0)
+    assert len(found) == 2
+    assert all(wall_s > 0 and cpu_s >= 0 for wall_s, cpu_s in found)
+
+
+@pytest.mark.long
+def test_the_benchmark_measures_micro_batches(spark, coordinator) -> None:
+    spark.dataSource.register(ReadySource)
+    each = readers(2, 24, connector=False)
+    found = measure_micro_batches(spark, coordinator.bootstrap_servers, each, count=1, rounds=1, warm_up=0)
     assert len(found) == 2
     assert all(wall_s > 0 and cpu_s >= 0 for wall_s, cpu_s in found)
 
