@@ -63,25 +63,34 @@ class GroupHistory(History):
     @classmethod
     def load(cls, path: str | PathLike[str]) -> GroupHistory:
         """Read what `save` wrote, and make its decisions again. Raises `BadHistoryError`, and OSError."""
-        return cls.parse(Path(path).read_text(encoding="utf-8"))
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise BadHistoryError(f"{path} is not a history of a group: it is not UTF-8") from error
+        return cls.parse(text, str(path))
 
     @classmethod
-    def parse(cls, text: str) -> GroupHistory:
-        """Read the text of a file. Raises `BadHistoryError`."""
+    def parse(cls, text: str, name: str = "the text") -> GroupHistory:
+        """Read the text of a file; ``name`` is that of the file, for errors. Raises `BadHistoryError`."""
+        first, *rest = _lines(text, name) or [None]
+        if not isinstance(first, dict) or "loadwise" not in first:
+            raise BadHistoryError(
+                f'{name} is not a history of a group: its first line has no "loadwise"; write one with'
+                " consumer.balance.history().save(path)"
+            )
+        if first["loadwise"] != _FORMAT:
+            raise BadHistoryError(f"{name} has the format {first['loadwise']!r}; this version reads {_FORMAT}")
         try:
-            first, *rest = map(json.loads, text.splitlines())
-            if first["loadwise"] != _FORMAT:
-                raise BadHistoryError(f"the history has the format {first['loadwise']!r}; this version reads {_FORMAT}")
             history = History(
                 start=_Reader().read(first["start"]),
                 events=tuple(_Reader().read(line["event"]) for line in rest if "event" in line),
             )
             recorded = tuple(line["decision"] for line in rest if "decision" in line)
             decisions = tuple(replay(history))
-        except BadHistoryError:
-            raise
+        except BadHistoryError as error:
+            raise BadHistoryError(f"{name}: {error}") from error
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, ImportError) as error:
-            raise BadHistoryError(f"this is not a history of a group: {error!r}") from error
+            raise BadHistoryError(f"{name} is damaged, or another version of loadwise wrote it") from error
         return cls(start=history.start, events=history.events, decisions=decisions, recorded=recorded)
 
     def differences(self) -> Iterator[tuple[str, str]]:
@@ -89,6 +98,16 @@ class GroupHistory(History):
         for then, now in zip_longest(self.recorded, map(str, self.decisions), fillvalue=""):
             if then != now:
                 yield then, now
+
+
+def _lines(text: str, name: str) -> list[Any]:
+    lines = []
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            lines.append(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            raise BadHistoryError(f"{name} is not a history of a group: line {number} is not JSON") from error
+    return lines
 
 
 class _Writer:

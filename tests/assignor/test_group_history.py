@@ -45,9 +45,13 @@ def first_line(start):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "this is not a history of a group"),
-        ("{}", "is not a history of a group: KeyError"),
-        ("not JSON", "is not a history of a group: JSONDecodeError"),
+        ("", r"file.jsonl is not a history of a group: its first line has no \"loadwise\"; write one with consumer"),
+        ("{}", "its first line has no"),
+        ("[]", "its first line has no"),
+        ("not JSON", "file.jsonl is not a history of a group: line 1 is not JSON"),
+        ('{"loadwise": 1, "start": null}\n{"event":', "line 2 is not JSON"),
+        ('{"loadwise": 1}', "file.jsonl is damaged, or another version of loadwise wrote it$"),
+        ('{"loadwise": 1, "start": null}\n7', "file.jsonl is damaged"),
         (json.dumps({"loadwise": 2, "start": None}), "has the format 2; this version reads 1"),
         (first_line({"!": "posix:system", "of": {}}), "posix:system is not a class of a history"),
         (

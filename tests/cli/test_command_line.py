@@ -135,7 +135,7 @@ def test_each_example_in_the_help_is_a_call_that_its_command_accepts(command: st
         ("balance none.json", "loadwise balance: there is no file none.json"),
         ("compare none.json", "loadwise compare: there is no file none.json"),
         ("replay none.jsonl", "loadwise replay: there is no file none.jsonl"),
-        ("replay pyproject.toml", "loadwise replay: this is not a history of a group"),
+        ("replay pyproject.toml", "loadwise replay: pyproject.toml is not a history of a group: line 1 is not JSON"),
         ("watch --bootstrap-servers x:1 --group g --command-config none", "loadwise watch: there is no file none"),
     ],
 )

@@ -32,7 +32,7 @@ def add_options(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print every decision, and those that differ."""
     try:
-        history = GroupHistory.parse(read_text(options.file, BadHistoryError))
+        history = GroupHistory.parse(read_text(options.file, BadHistoryError), str(options.file))
     except BadHistoryError as error:
         sys.stderr.write(f"loadwise replay: {error}\n")
         return 2
