@@ -8,14 +8,14 @@ members and topics; `loadwise.coordinator.faults.injector` applies the rules.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import ClassVar, Final, TypeAlias, TypedDict, Unpack
 
 from loadwise.coordinator.cluster.brokers import FIRST_NODE_ID
 from loadwise.coordinator.errors import BadFaultError, NoSuchFaultError
-from loadwise.nearest import did_you_mean
+from loadwise.nearest import did_you_mean, near_or_all
 from loadwise.protocol.error_codes import ErrorCode
 
 ANY_API: Final = "*"
@@ -106,6 +106,20 @@ class Conditions(TypedDict, total=False):
     """Whether the request takes effect and only its response is faulty (default: no)."""
 
 
+_CONDITIONS: Mapping[str, type] = {
+    "group": str,
+    "member": str,
+    "client_id": str,
+    "topic": str,
+    "broker": int,
+    "skip": int,
+    "times": int,
+    "after_handling": bool,
+}
+"""The type of each condition."""
+_KINDS: Mapping[type, str] = {str: "text", int: "a whole number", bool: "True or False"}
+
+
 @dataclass(slots=True, eq=False)
 class Fault:
     """One rule, and how often it was used."""
@@ -152,7 +166,8 @@ class Faults:
         coordinator.faults.drop("OffsetCommit", after_handling=True)  # it is committed, but not answered
         coordinator.faults.disconnect("*", client_id="consumer-1")
 
-    APIs have Kafka's names. Methods that add a fault raise `BadFaultError` if it is not valid.
+    APIs have Kafka's names. Methods that add a fault raise `BadFaultError` if it is not valid, and `TypeError` for an
+    argument of another type or name.
     """
 
     def __init__(self, apis: Collection[str]) -> None:
@@ -170,6 +185,7 @@ class Faults:
 
     def delay(self, api: str, ms: int, **conditions: Unpack[Conditions]) -> Fault:
         """Delay the request, or only its response, by the coordinator's clock."""
+        _check_type("ms", ms, int)
         if not 0 <= ms <= MAX_NUMBER:
             raise BadFaultError(f"the delay is {ms} ms; it must be 0 to {MAX_NUMBER:,}")
         return self._add(api, Delay(ms), conditions)
@@ -238,6 +254,8 @@ class Faults:
         return None
 
     def _add(self, api: str, action: Action, conditions: Conditions) -> Fault:
+        _check_type("api", api, str)
+        _check_conditions(conditions)
         if api != ANY_API and api not in self._apis:
             near = did_you_mean(api, self._apis)
             raise BadFaultError(f"no API {api!r} is served{near}; there are {', '.join(sorted(self._apis))}")
@@ -262,6 +280,20 @@ class Faults:
         )
         self._faults.append(fault)
         return fault
+
+
+def _check_conditions(conditions: Mapping[str, object]) -> None:
+    """Raise `TypeError` for a condition that does not exist, or has the wrong type."""
+    for name, value in conditions.items():
+        if name not in _CONDITIONS:
+            raise TypeError(f"faults have no condition {name!r}{near_or_all(name, _CONDITIONS)}")
+        if value is not None or name in {"skip", "after_handling"}:
+            _check_type(name, value, _CONDITIONS[name])
+
+
+def _check_type(name: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise TypeError(f"{name} is {value!r}; it must be {_KINDS[kind]}")
 
 
 def _error_code(error: ErrorCode | str | int) -> ErrorCode:

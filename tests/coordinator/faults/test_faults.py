@@ -109,6 +109,26 @@ def test_what_cannot_be_is_refused(make: Any, complaint: str) -> None:
         make(faults())
 
 
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (lambda rules: rules.delay("Fetch", ms="5"), "ms is '5'; it must be a whole number"),
+        (lambda rules: rules.delay("Fetch", ms=True), "ms is True; it must be a whole number"),
+        (lambda rules: rules.drop("Fetch", times="2"), "times is '2'; it must be a whole number"),
+        (lambda rules: rules.drop("Fetch", skip=None), "skip is None; it must be a whole number"),
+        (lambda rules: rules.drop("Fetch", broker="2"), "broker is '2'; it must be a whole number"),
+        (lambda rules: rules.drop("Fetch", group=5), "group is 5; it must be text"),
+        (lambda rules: rules.drop("Fetch", topic=["t"]), r"topic is \['t'\]; it must be text"),
+        (lambda rules: rules.drop("Fetch", after_handling="no"), "after_handling is 'no'; it must be True or False"),
+        (lambda rules: rules.drop(1), "api is 1; it must be text"),
+        (lambda rules: rules.drop("Fetch", gruop="g"), r"no condition 'gruop' \(did you mean 'group'\?\)"),
+    ],
+)
+def test_arguments_of_another_type_or_name_are_refused(make: Any, complaint: str) -> None:
+    with pytest.raises(TypeError, match=complaint):
+        make(faults())
+
+
 def test_an_error_goes_by_name_number_or_constant() -> None:
     rules = faults()
     made = [rules.answer("Heartbeat", error) for error in ("NOT_COORDINATOR", 16, ErrorCode.NOT_COORDINATOR)]
