@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,10 +21,10 @@ from skewed_topics import PLACED, RECORD_BYTES, described, make_skewed_topics, p
 from topics import WAIT_S
 
 from loadwise.balance.cluster import Cluster
-from loadwise.balance.errors import ChangedClusterError
+from loadwise.balance.errors import ChangedClusterError, UnreadableClusterError
 from loadwise.balance.live import check_unchanged, read_cluster
 from loadwise.balance.plan import plan
-from loadwise.coordinator import Authorization, Coordinator, Security, ThreadedCoordinator
+from loadwise.coordinator import Authorization, Coordinator, Fault, Faults, Security, ThreadedCoordinator
 from loadwise.running_group.admin import GroupAdmin, connected
 
 
@@ -134,6 +134,27 @@ def test_a_broker_that_is_down_has_offline_replicas(brokers: ThreadedCoordinator
     assert (result.exit_code, result.stdout) == (2, "")
     assert "the replica of partition audit-0 on broker 3 is offline; start that broker" in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (
+            lambda faults: faults.answer("DescribeLogDirs", "KAFKA_STORAGE_ERROR", broker=2),
+            "KafkaStorageError: broker 2",
+        ),
+        (lambda faults: faults.answer("DescribeLogDirs", "CLUSTER_AUTHORIZATION_FAILED"), "give the user the right to"),
+        (lambda faults: faults.disconnect("DescribeLogDirs", times=None, broker=2), "broker 2: socket disconnected"),
+        (lambda faults: faults.drop("DescribeLogDirs", broker=2), "broker 2: Request timed out after "),
+    ],
+)
+def test_the_broker_that_does_not_answer_is_named(
+    fault: Callable[[Faults], Fault], reason: str, brokers: ThreadedCoordinator
+) -> None:
+    with connected(brokers.bootstrap_servers, {"request_timeout_ms": 1_000}, client_id="test") as admin:
+        fault(brokers.faults)
+        with pytest.raises(UnreadableClusterError, match=reason):
+            _read(brokers, admin)
 
 
 def test_a_user_without_the_right_to_describe(tmp_path: Path) -> None:

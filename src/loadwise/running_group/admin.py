@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,16 @@ from loadwise.assignor.clients.kafka_python.version import TRIED
 from loadwise.running_group.errors import BadConnectionError, UnreadableGroupError
 
 # Importing the lag reader first names the extra if kafka-python is not installed.
-from kafka.errors import IncompatibleBrokerVersion, KafkaError, KafkaTimeoutError  # isort: skip
+from kafka.errors import (  # isort: skip
+    IncompatibleBrokerVersion,
+    KafkaConnectionError,
+    KafkaError,
+    KafkaTimeoutError,
+    NoError,
+    RequestTimedOutError,
+    for_code,
+)
+from kafka.protocol.admin import DescribeLogDirsRequest  # isort: skip
 
 from loadwise.running_group.kafka_python_messages import ConsumerGroupDescribeRequest  # isort: skip
 
@@ -43,9 +53,19 @@ class GroupAdmin(Admin):
     def describe_all_log_dirs(self, brokers: list[int]) -> Any:
         """Return the log directories of brokers, with topics that the user may not describe too. Raises `KafkaError`.
 
-        The client's own method asks for the topics that it sees.
+        The client's own method asks for the topics that it sees, and drops the error of a broker.
         """
-        return self._manager.run(self._async_describe_log_dirs, None, brokers)
+        return self._manager.run(self._ask_log_dirs, brokers)
+
+    async def _ask_log_dirs(self, brokers: list[int]) -> list[dict[str, Any]]:
+        answers = []
+        for broker in brokers:
+            response = await self._manager.send(DescribeLogDirsRequest(topics=None), node_id=broker)
+            refused = for_code(response.error_code)
+            if refused is not NoError:
+                raise refused(f"broker {broker} does not describe its log directories")
+            answers.append({"broker": broker, "log_dirs": [each.to_dict() for each in response.results]})
+        return answers
 
     async def _ask_coordinator(self, group_id: str) -> Any:
         request = ConsumerGroupDescribeRequest(group_ids=[group_id], include_authorized_operations=False)
@@ -54,6 +74,22 @@ class GroupAdmin(Admin):
     def _describe_groups_process_response(self, response: Any) -> dict[str, Any]:
         # The client's own processing turns the members' user data, which are bytes, into text, irreversibly.
         return {group.group_id: group for group in response.groups}
+
+
+def _send_naming_broker(
+    manager: Any, send: Callable[..., Any], request: Any, node_id: int | None = None, **options: Any
+) -> Any:
+    """Send a request; a broker that does not answer is named in the error."""
+    if node_id is None:
+        node_id = manager.least_loaded_node()
+    return send(request, node_id=node_id, **options).add_errback(partial(_name_broker, node_id))
+
+
+def _name_broker(node_id: int | str | None, error: Exception) -> None:
+    # A closed connection gives all its requests the same error. Before metadata, node ids are names of the client's.
+    unanswered = isinstance(error, KafkaConnectionError | RequestTimedOutError)
+    if isinstance(node_id, int) and unanswered and not str(error.args[:1]).startswith("('broker "):
+        error.args = (f"broker {node_id}: {error.args[0] if error.args else 'no answer'}", *error.args[1:])
 
 
 @contextlib.contextmanager
@@ -79,6 +115,7 @@ def connected(
         admin = GroupAdmin(bootstrap_servers=bootstrap_servers, **options)
         if TRIED.includes_installed:
             log_once(admin._net._io_thread)  # later failures are raised
+            admin._manager.send = partial(_send_naming_broker, admin._manager, admin._manager.send)
     except (*REFUSALS, TlsRefusedError) as error:
         raise UnreadableGroupError(
             f"{bootstrap_servers} refuses the login ({error.args[0] if error.args else error}); see security.protocol,"
