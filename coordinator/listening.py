@@ -15,6 +15,15 @@ _HANDSHAKE_TIMEOUT_S = 5.0
 """A peer that is silent in its TLS handshake is disconnected after this time."""
 
 
+def cannot_listen(host: str, port: int, error: OSError) -> OSError:
+    """Return the error with its address; loops differ in what they say."""
+    if error.errno == errno.EADDRINUSE:
+        reason = "address already in use; end the program that listens there, or choose another port (0: a free one)"
+    else:
+        reason = error.strerror or str(error)
+    return type(error)(error.errno, f"cannot listen on {host}:{port}: {reason}")
+
+
 class Listeners:
     """A listening socket for each broker."""
 
@@ -40,7 +49,10 @@ class Listeners:
         bound = []
         for index, node_id in enumerate(node_ids):
             at = port + index if port else 0
-            listener = await loop.create_server(partial(accept, node_id), host, at, ssl=self._tls, **of_tls)
+            try:
+                listener = await loop.create_server(partial(accept, node_id), host, at, ssl=self._tls, **of_tls)
+            except OSError as error:
+                raise cannot_listen(host, at, error) from error
             self._servers.append(listener)
             if not listener.sockets:  # asyncio skips every socket that cannot be opened
                 raise OSError(

@@ -18,6 +18,7 @@ from typing import cast
 import h11
 
 from loadwise.coordinator.errors import NotLoopbackError
+from loadwise.coordinator.listening import cannot_listen
 
 log = logging.getLogger("loadwise.coordinator.http")
 
@@ -93,7 +94,10 @@ class HttpServer:
         host, port = self._listen
         loop = asyncio.get_running_loop()
         self._all_gone = asyncio.Event()
-        self._server = await loop.create_server(lambda: _Connection(self, loop), host, port)
+        try:
+            self._server = await loop.create_server(lambda: _Connection(self, loop), host, port)
+        except OSError as error:
+            raise cannot_listen(host, port, error) from error
         bound = self._server.sockets[0].getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{bound}"

@@ -29,6 +29,11 @@ _AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _USER = "user_"
 
 
+def is_about_security(written: str) -> bool:
+    """Return whether `security_of` reads this setting."""
+    return LISTENER.sub("", written, count=1) in NAMES
+
+
 def security_of(configs: Mapping[str, str]) -> tuple[Security | None, dict[str, str]]:
     """Return the `Security` of these settings, and the settings that are not about security.
 

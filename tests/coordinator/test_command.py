@@ -103,6 +103,30 @@ def test_it_refuses_what_it_cannot_do(arguments: list[str], complaint: str) -> N
     assert "not-to-be-seen" not in result.output
 
 
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("# junk\nnot a setting\n", "line 2: Kafka has no setting not"),
+        ("num.partitions=3\nnum.partition=3\n", "line 2: Kafka has no setting num.partition (did you mean 'num.partit"),
+    ],
+)
+def test_a_config_file_is_refused_with_its_line(text: str, complaint: str, tmp_path: Path) -> None:
+    file = tmp_path / "junk.properties"
+    file.write_text(text)
+    result = invoke(["coordinator", "--config-file", str(file)])
+    assert result.exit_code == 2
+    assert f"loadwise coordinator: {file}, {complaint}" in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--listen", "--http"])
+def test_an_address_in_use_is_named(option: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        result = invoke(["coordinator", option, address])
+    assert result.exit_code == 1
+    assert f"loadwise coordinator: cannot listen on {address}: address already in use; " in result.stderr
+
+
 def test_it_tells_that_there_are_too_few_descriptors_for_its_brokers() -> None:
     program = (
         "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)); from loadwise.cli import main; main()"

@@ -109,13 +109,20 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _configs_of(file: Path) -> dict[str, str]:
-    from loadwise.running_group.command_config import properties
+    from loadwise.coordinator.security.broker_configs import is_about_security
+    from loadwise.coordinator.settings import is_known, nearest_setting
+    from loadwise.running_group.command_config import numbered_properties
     from loadwise.running_group.errors import BadConnectionError
 
+    configs = {}
     try:
-        return properties(read_text(file, BadConnectionError), str(file))
+        for line, name, value in numbered_properties(read_text(file, BadConnectionError), str(file)):
+            if not is_known(name) and not is_about_security(name):
+                raise BadConnectionError(f"{file}, line {line}: Kafka has no setting {name}{nearest_setting(name)}")
+            configs[name] = value
     except BadConnectionError as problem:
         _fail(problem, 2)
+    return configs
 
 
 def _address_of(listener: Listener, *, allow_remote: bool) -> tuple[str, int]:
@@ -126,7 +133,10 @@ def _address_of(listener: Listener, *, allow_remote: bool) -> tuple[str, int]:
 
 
 def _fail(problem: Exception, status: int = 1) -> NoReturn:
-    sys.stderr.write(f"loadwise coordinator: {problem}\n".replace("allow_remote=True", "--allow-remote"))
+    reason = str(problem)
+    if isinstance(problem, OSError) and problem.strerror and problem.filename is None:
+        reason = problem.strerror  # without Python's "[Errno 98]"
+    sys.stderr.write(f"loadwise coordinator: {reason}\n".replace("allow_remote=True", "--allow-remote"))
     sys.exit(status)
 
 

@@ -7,7 +7,7 @@ the names. An unknown setting is refused, because it could be a password.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from loadwise.nearest import near_or_all
@@ -90,11 +90,15 @@ def client_settings(text: str, name: str) -> dict[str, Any]:
 
 
 def properties(text: str, name: str) -> dict[str, str]:
-    """Return the settings of the file by Java's names. Raises `BadConnectionError` for a line without a key.
+    """Return the settings of the file by Java's names. Raises `BadConnectionError` for a line without a key."""
+    return {key: value for _, key, value in numbered_properties(text, name)}
+
+
+def numbered_properties(text: str, name: str) -> Iterator[tuple[int, str, str]]:
+    """Yield the line, Java's name and the value of each setting. Raises `BadConnectionError` for a line without a key.
 
     ``#`` and ``!`` begin comments; after a backslash at its end, a line continues on the next one.
     """
-    properties: dict[str, str] = {}
     whole = ""
     for number, line in enumerate((*text.splitlines(), ""), start=1):  # the last line may end in a backslash
         whole += line.lstrip()
@@ -107,9 +111,8 @@ def properties(text: str, name: str) -> dict[str, str]:
         pair = re.fullmatch(r"((?:\\.|[^\s=:\\])+)\s*[\s=:]?\s*(.*)", whole, re.DOTALL)
         if pair is None:
             raise BadConnectionError(f"{name}, line {number}: no key; write key=value")
-        properties[_unescaped(pair[1])] = _unescaped(pair[2]).strip()
+        yield number, _unescaped(pair[1]), _unescaped(pair[2]).strip()
         whole = ""
-    return properties
 
 
 def _unescaped(text: str) -> str:
