@@ -103,6 +103,8 @@ def test_an_address_without_http_or_host_is_refused(url: str) -> None:
 def test_an_argument_that_the_admin_client_does_not_know_is_refused() -> None:
     with pytest.raises(TypeError, match=r"LogDirGrowth\(\) has no argument 'client_idd' .did you mean 'client_id'"):
         LogDirGrowth("localhost:1", client_idd="x")
+    with pytest.raises(ValueError, match="bootstrap_servers has 'a:b'; it must be HOST:PORT"):
+        LogDirGrowth("a:b")
 
 
 def test_log_directories_grow_where_records_are_written(cluster: ThreadedCoordinator, topic: str) -> None:

@@ -17,7 +17,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import urlopen
 
-from loadwise.assignor.clients.arguments import check_names
+from loadwise.assignor.clients.arguments import check_names, check_servers
 from loadwise.assignor.load.log_dirs import replica_sizes
 from loadwise.assignor.load.source import LoadSource
 from loadwise.dispatcher.errors import BadDispatcherError
@@ -113,7 +113,7 @@ class LogDirGrowth:
     """A metric of the brokers' log directories: how many bytes a second they grow (DescribeLogDirs).
 
     ``config`` are arguments of kafka-python's `KafkaAdminClient`, which needs the right to describe the cluster. Raises
-    `TypeError` for another one.
+    `TypeError` for another one, and `ValueError` for an address that is no HOST:PORT.
     """
 
     def __init__(self, bootstrap_servers: str, *, clock: Callable[[], float] = time.monotonic, **config: Any) -> None:
@@ -121,6 +121,7 @@ class LogDirGrowth:
             from kafka import KafkaAdminClient  # noqa: PLC0415 (this metric alone needs it)
         except ImportError as error:
             raise ImportError(f"kafka-python is not installed; get it with: {pip_install('kafka-python')}") from error
+        check_servers(bootstrap_servers)
         check_names("LogDirGrowth", config, KafkaAdminClient.DEFAULT_CONFIG)
         self._connect: Callable[[], Any] = partial(KafkaAdminClient, bootstrap_servers=bootstrap_servers, **config)
         self._clock = clock
