@@ -16,6 +16,7 @@ from kafka.admin import OffsetSpec  # isort: skip
 from kafka.errors import (  # isort: skip
     AuthorizationError,
     KafkaError,
+    KafkaStorageError,
     NotLeaderForPartitionError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
@@ -103,6 +104,8 @@ def _explained(error: KafkaError) -> UnreadableClusterError | ChangedClusterErro
         return ChangedClusterError(f"{CHANGED}: {error.args[0]}; {AGAIN}")
     if isinstance(error, AuthorizationError):
         reason, remedy = type(error).__name__, "give the user the right to DESCRIBE the cluster and all topics"
+    elif isinstance(error, KafkaStorageError):
+        reason, remedy = str(error), "mend its disk, and start that broker again"
     else:
         reason, remedy = str(error), "try again when all brokers are up"
     return UnreadableClusterError(f"the cluster cannot be read: {reason}; {remedy}")
