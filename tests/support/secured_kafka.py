@@ -100,13 +100,14 @@ def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
 
 
 def _make_certificates(folder: Path) -> None:
-    """An authority's certificate, and the broker's own, signed by it, with its key."""
+    """An authority's certificate, and the broker's own, signed by it, with its key; and that of another authority."""
 
     def run(*command: str) -> None:
         subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=WAIT_S)
 
     new = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30")
-    run(*new, "-subj", "/CN=tests", "-keyout", "ca.key", "-out", "ca.pem")
+    for name in ("ca", "other"):
+        run(*new, "-subj", "/CN=tests", "-keyout", f"{name}.key", "-out", f"{name}.pem")
     subject = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1")
     run(*new, *subject, "-CA", "ca.pem", "-CAkey", "ca.key", "-keyout", "server.key", "-out", "server.crt")
     run(*new, "-subj", "/CN=owner", "-CA", "ca.pem", "-CAkey", "ca.key", "-keyout", "owner.key", "-out", "owner.crt")
