@@ -142,11 +142,13 @@ def streams_beat(group_id: str, member_id: str, epoch: int, *names: str) -> dict
     }  # fmt: skip
 
 
+NO_PRODUCER_ID = 1 << 62
+"""No broker gives this producer id. With one that it gives, answers depend on how many it has given before."""
 RECORDS = [{"index": 0, "records": batch([b"x"])}]
-TRANSACTIONAL = [{"index": 0, "records": batch([b"x"], producer=(1, 0, 0), transactional=True)}]
+TRANSACTIONAL = [{"index": 0, "records": batch([b"x"], producer=(NO_PRODUCER_ID, 0, 0), transactional=True)}]
 FETCHED = [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}]
 COMMITTED = [{"partition_index": 0, "committed_offset": 1, "committed_metadata": None}]
-PRODUCER = {"transactional_id": "$x", "producer_id": 1, "producer_epoch": 0}
+PRODUCER = {"transactional_id": "$x", "producer_id": NO_PRODUCER_ID, "producer_epoch": 0}
 BEFORE_V4 = {f"v3_and_below_{name}": value for name, value in PRODUCER.items()}
 CHANGED = [
     (2, "$t", "retention.ms", "5000"), (2, "$o", "retention.ms", "5000"),
