@@ -149,6 +149,9 @@ TRANSACTIONAL = [{"index": 0, "records": batch([b"x"], producer=(NO_PRODUCER_ID,
 FETCHED = [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}]
 COMMITTED = [{"partition_index": 0, "committed_offset": 1, "committed_metadata": None}]
 PRODUCER = {"transactional_id": "$x", "producer_id": NO_PRODUCER_ID, "producer_epoch": 0}
+SHARE_FETCH = {
+    "group_id": "$s", "share_session_epoch": 0, "max_wait_ms": 0, "max_bytes": 1000, "max_records": 1, "batch_size": 1,
+}  # fmt: skip
 BEFORE_V4 = {f"v3_and_below_{name}": value for name, value in PRODUCER.items()}
 CHANGED = [
     (2, "$t", "retention.ms", "5000"), (2, "$o", "retention.ms", "5000"),
@@ -378,27 +381,17 @@ GROUP_REQUESTS = [
     *asked(
         "ShareFetch",
         [1],
-        group_id="$s",
+        **SHARE_FETCH,
         member_id="AAAAAAAAAAAAAAAAAAAAAQ",
-        share_session_epoch=0,
-        max_wait_ms=0,
         min_bytes=0,
-        max_bytes=1000,
-        max_records=1,
-        batch_size=1,
     ),
     *asked(
         "ShareFetch of topics",
         [1, 2],
         only_errors=True,
-        group_id="$s",
+        **SHARE_FETCH,
         member_id="AAAAAAAAAAAAAAAAAAAAAg",
-        share_session_epoch=0,
-        max_wait_ms=0,
         min_bytes=1,
-        max_bytes=1000,
-        max_records=1,
-        batch_size=1,
         topics=by_id(partitions=[{"partition_index": 0}])[:2],
     ),
     *asked("ShareAcknowledge", [1], group_id="$s", member_id="x", share_session_epoch=1),
