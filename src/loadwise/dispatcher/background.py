@@ -20,10 +20,11 @@ T = TypeVar("T")
 class Background(Generic[T]):
     """The newest value of ``read``, which a thread calls on request, and every ``interval_s`` seconds if that is given.
 
-    The thread starts with the first request and ends when this object is no longer used.
+    A reading of None leaves the last value. The thread starts with the first request and ends when this object is no
+    longer used.
     """
 
-    def __init__(self, read: Callable[[], T], *, name: str, interval_s: float | None = None) -> None:
+    def __init__(self, read: Callable[[], T | None], *, name: str, interval_s: float | None = None) -> None:
         self.newest: T | None = None
         """The last value that was read; None before the first."""
         self.readings = 0
@@ -61,7 +62,9 @@ class Background(Generic[T]):
         """Read in this thread. A failure is logged when it begins, and the last value stays."""
         self._begun += 1
         try:
-            self.newest = self._read()
+            value = self._read()
+            if value is not None:
+                self.newest = value
             self._failing = False
         except BaseException as error:  # noqa: BLE001 - the user's code; if the thread ended, none would read again
             if not self._failing:

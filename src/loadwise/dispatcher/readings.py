@@ -76,7 +76,7 @@ class Readings:
                 sorted(known),
             )
 
-    def _read(self, name: str, metric: Loads | LoadSource | Background[Loads | None]) -> Loads | None:
+    def _read(self, name: str, metric: Loads | LoadSource | Background[Loads]) -> Loads | None:
         """Return the newest loads of a metric; None if there are none."""
         if isinstance(metric, Background):
             return metric.newest
@@ -90,7 +90,7 @@ class Readings:
         return loads
 
 
-def _read_by(name: str, metric: Metric) -> Loads | LoadSource | Background[Loads | None]:
+def _read_by(name: str, metric: Metric) -> Loads | LoadSource | Background[Loads]:
     """Return the metric, with functions put into the background. Raises `BadDispatcherError` if it is none."""
     if unfilled := _unfilled(metric):
         raise BadDispatcherError(f"metric {name!r} has a {unfilled}, which only consumers fill; give a function")
