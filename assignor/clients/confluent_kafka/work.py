@@ -26,7 +26,9 @@ class WorkBetweenCalls:
         self._measured_at_s = now_s
         self._due_at_s = 0.0
         self._waited_s = 0.0
-        """The time since then that was spent in calls or not on records."""
+        """The time since then that was spent in calls, on measuring or not on records."""
+        self._measuring_s = 0.0
+        """How long the last measurement took."""
         self._batches: int | None = 0
         """How many calls since then asked for more than one record, once there were some; None if one asked for one."""
 
@@ -61,8 +63,13 @@ class WorkBetweenCalls:
         self._measured_at_s, self._waited_s, self._batches = now_s, 0.0, 0
 
     def took(self, measuring_s: float) -> None:
-        """Note how long a measurement took."""
-        self._due_at_s = self._measured_at_s + max(_LEAST_S, measuring_s / _LARGEST_SHARE)
+        """Note how long a measurement took.
+
+        The shorter of the last two decides when the next is due: librdkafka's thread answers, and may be busy once.
+        """
+        usual_s, self._measuring_s = min(self._measuring_s, measuring_s), measuring_s
+        self._due_at_s = self._measured_at_s + max(_LEAST_S, usual_s / _LARGEST_SHARE)
+        self.waited(measuring_s)
 
     def moved(self) -> None:
         """Note that the application changed its positions."""

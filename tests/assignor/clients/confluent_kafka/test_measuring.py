@@ -105,3 +105,38 @@ def test_a_member_is_as_fast_as_its_records_allow_however_many_fall_into_a_measu
         position, now = position + count, now + sum(random.expovariate(1 / each_s) for _ in range(count))
     assert any(said)
     assert all(0.5 < per_s * each_s < 1.5 for per_s in said if per_s)
+
+
+def test_a_measurement_that_is_slow_once_delays_no_other(measured, monkeypatch):
+    """librdkafka's own thread answers, and may be busy: 40 s without a measurement would follow from 0.8 s."""
+    slow, answer = [0.8, 0.001, 0.8, 0.8, 0.001], measured.consumer._positions
+
+    def positions():
+        measured.now += slow.pop(0)
+        return answer()
+
+    measured.consumer._positions = positions
+    due = []
+    for _ in range(5):
+        began = measured.now
+        measured.consumer._measure(100)
+        assert measured.now > began
+        while not measured.consumer._work.asks(100, measured.now):
+            measured.now += 0.01
+        due.append(round(measured.now - began))
+    assert due == [1, 0, 1, 40, 0]
+
+
+def test_what_measuring_takes_is_no_work(measured):
+    answer = measured.consumer._positions
+
+    def positions():
+        measured.now += 0.3
+        return answer()
+
+    measured.consumer._positions = positions
+    for position in (0, 100, 200):
+        measured.now += 20
+        measured.position = position
+        measured.consumer._measure(100)
+    assert measured.told[1:] == [(100, 20.0), (100, 20.0)]
