@@ -18,6 +18,8 @@ MEMBER = Path(__file__).with_name("live_member.py")
 COSTLY = "{}-costly"
 """The topic whose records cost ten times as much as those of another, as long as `Arrivals.costly` does not change."""
 _TICK_S = 0.05
+_BURST = 2.0
+"""The rate of a tick varies by the square root of the inverse, so by 0.7 of the mean."""
 _REST_S = 3.0
 """A cooperative rebalance has another round within a heartbeat or two, half a second each."""
 
@@ -25,8 +27,9 @@ _REST_S = 3.0
 class Arrivals:
     """Records that arrive in partitions, of one topic or two, at rates that may change; a thread of its own.
 
-    They come every ``tick_s``: where groups run side by side, fewer and larger arrivals leave the machine time. Of two
-    topics they come by chance (Poisson): what a record of each costs cannot be told where they are always mixed alike.
+    They come every ``tick_s``: where groups run side by side, fewer and larger arrivals leave the machine time. Two
+    topics have bursts of their own (negative binomial): what a record of each costs cannot be told where they are
+    always mixed alike, nor within a minute where a busy machine delays polls by more than the mixture varies.
     """
 
     def __init__(self, servers, topic, rates, costly_rates=(), tick_s=_TICK_S):
@@ -66,16 +69,22 @@ class Arrivals:
         due, last = self._due, time.monotonic()
         while not self._ended.wait(self._tick_s):
             now = time.monotonic()
+            bursts = self._bursts()
             for partition, rate in enumerate(list(self.rates)):
                 mean = rate * (now - last)
-                due[partition] += mean if self._chance is None else self._chance.poisson(mean)
                 topic, number = self._places[partition]
+                due[partition] += self._chance.poisson(mean * bursts[topic]) if bursts else mean
                 for _ in range(int(due[partition])):
                     self._producer.produce(topic, (b"c" if self.costly[partition] else b"x") * 20, partition=number)
                 self.sent[partition] += int(due[partition])
                 due[partition] -= int(due[partition])
             last = now
             self._producer.poll(0)
+
+    def _bursts(self):
+        """How many times its rate each of two topics has in this tick; nothing for one topic."""
+        topics = {topic for topic, _ in self._places} if self._chance else ()
+        return {topic: self._chance.gamma(_BURST, 1 / _BURST) for topic in sorted(topics)}
 
 
 class Member:
