@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import ClassVar, Final, TypeAlias, TypedDict, Unpack
+from typing import ClassVar, Final, TypeAlias, TypedDict, Unpack, get_args, get_type_hints
 
 from loadwise.coordinator.cluster.brokers import FIRST_NODE_ID
 from loadwise.coordinator.errors import BadFaultError, NoSuchFaultError
@@ -106,17 +106,10 @@ class Conditions(TypedDict, total=False):
     """Whether the request takes effect and only its response is faulty (default: no)."""
 
 
-_CONDITIONS: Mapping[str, type] = {
-    "group": str,
-    "member": str,
-    "client_id": str,
-    "topic": str,
-    "broker": int,
-    "skip": int,
-    "times": int,
-    "after_handling": bool,
+CONDITIONS: Final[Mapping[str, tuple[type, ...]]] = {
+    name: get_args(hint) or (hint,) for name, hint in get_type_hints(Conditions).items()
 }
-"""The type of each condition."""
+"""The types of each condition."""
 _KINDS: Mapping[type, str] = {str: "text", int: "a whole number", bool: "True or False"}
 
 
@@ -285,10 +278,10 @@ class Faults:
 def _check_conditions(conditions: Mapping[str, object]) -> None:
     """Raise `TypeError` for a condition that does not exist, or has the wrong type."""
     for name, value in conditions.items():
-        if name not in _CONDITIONS:
-            raise TypeError(f"faults have no condition {name!r}{near_or_all(name, _CONDITIONS)}")
+        if name not in CONDITIONS:
+            raise TypeError(f"faults have no condition {name!r}{near_or_all(name, CONDITIONS)}")
         if value is not None or name in {"skip", "after_handling"}:
-            _check_type(name, value, _CONDITIONS[name])
+            _check_type(name, value, CONDITIONS[name][0])
 
 
 def _check_type(name: str, value: object, kind: type) -> None:

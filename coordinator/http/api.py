@@ -24,23 +24,13 @@ from loadwise.coordinator.errors import (
     NoSuchMemberError,
     NoSuchSnapshotError,
 )
-from loadwise.coordinator.faults.rules import AnswerError, Delay, Fault
+from loadwise.coordinator.faults.rules import CONDITIONS, AnswerError, Delay, Fault
 from loadwise.coordinator.http import page
 from loadwise.coordinator.http.server import HttpRequest, HttpResponse, refused
 from loadwise.coordinator.keeper import Snapshot
 from loadwise.version import __version__
 
 _Json: TypeAlias = dict[str, Any]
-_CONDITIONS: Mapping[str, tuple[type, ...]] = {
-    "group": (str,),
-    "member": (str,),
-    "client_id": (str,),
-    "topic": (str,),
-    "broker": (int,),
-    "skip": (int,),
-    "times": (int, type(None)),
-    "after_handling": (bool,),
-}
 _MOST_SNAPSHOTS = 1000
 """Maximum number of snapshots that are kept."""
 _NOT_FOUND = (NoSuchGroupError, NoSuchMemberError, NoSuchFaultError, NoSuchSnapshotError)
@@ -198,9 +188,9 @@ class HttpApi:
             raise BadRequestError(f"action is {action!r}; it must be one of {', '.join(makers)}")
         make, argument, types = makers[action]
         if argument is None:
-            _only(body, **_CONDITIONS)
+            _only(body, **CONDITIONS)
             return make(api, **body)
-        _only(body, **_CONDITIONS, **{argument: types})
+        _only(body, **CONDITIONS, **{argument: types})
         value = _needed(body, argument)
         del body[argument]
         return make(api, value, **body)

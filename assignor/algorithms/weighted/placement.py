@@ -155,11 +155,11 @@ class _Readers:
         if key not in self._known:
             readers = self._working.eligible[class_]
             members = np.flatnonzero(readers & ~misplaced[pattern] if near and misplaced is not None else readers)
-            self._known[key] = _lightest(members, self.load, self._capacity) if len(members) else None
+            self._known[key] = _by_load(members, self.load, self._capacity) if len(members) else None
         return self._known[key]
 
 
-def _lightest(members: Ints, load: _Loads, capacity: Floats) -> _Heaps | _Scan:
+def _by_load(members: Ints, load: _Loads, capacity: Floats) -> _Heaps | _Scan:
     if isinstance(load, np.ndarray):
         return _Scan(members, load, capacity)
     distinct = np.unique(capacity[members])
