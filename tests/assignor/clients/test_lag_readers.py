@@ -5,6 +5,7 @@ import gc
 import math
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import AsyncMock
 
 import pytest
@@ -67,7 +68,8 @@ async def test_both_clients_read_the_same_lag(coordinator, read_topic, group_id,
 
 async def test_kafka_python_tolerates_a_broker_that_does_not_answer(silent, monkeypatch, caplog, until):
     monkeypatch.setattr(kafka_python_lag, "_TIMEOUT_MS", 100)
-    await asyncio.to_thread(lambda: None)  # the loop's own thread
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    await asyncio.to_thread(lambda: None)  # the loop's own thread, the only one
     before = set(threading.enumerate())
     lag = KafkaPythonLag("t", group_id="g", interval_s=0.01, bootstrap_servers=silent)
     lag.start()
