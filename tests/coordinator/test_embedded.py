@@ -29,14 +29,15 @@ from loadwise.installation import pip_install
 
 
 async def test_it_listens_while_it_is_entered() -> None:
-    coordinator = Coordinator(topics={"flights": 36})
-    with pytest.raises(NotRunningError, match="async with"):
-        _ = coordinator.bootstrap_servers
-    async with coordinator:
-        host, port = coordinator.bootstrap_servers.split(":")
-        socket.create_connection((host, int(port))).close()
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection((host, int(port)))
+    with reserved_port() as port:
+        coordinator = Coordinator(topics={"flights": 36}, port=port)
+        with pytest.raises(NotRunningError, match="async with"):
+            _ = coordinator.bootstrap_servers
+        async with coordinator:
+            assert coordinator.bootstrap_servers == f"127.0.0.1:{port}"
+            socket.create_connection(("127.0.0.1", port)).close()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port))
     with pytest.raises(NotRunningError):
         _ = coordinator.bootstrap_servers
 
@@ -195,9 +196,12 @@ FORKS = """
 import os, select, socket, sys
 from loadwise.coordinator import Coordinator
 
-with Coordinator().in_thread() as coordinator:
-    host, port = coordinator.bootstrap_servers.split(":")
-    peer = socket.create_connection((host, int(port)))
+held = socket.socket()  # so that no other process listens there in the end
+held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+held.bind(("127.0.0.1", 0))
+host, port = held.getsockname()
+with Coordinator(port=port).in_thread():
+    peer = socket.create_connection((host, port))
     peer.sendall(bytes.fromhex(sys.argv[1]))
     assert peer.recv(4)  # it is accepted
     while peer in select.select([peer], [], [], 0)[0]:
@@ -211,7 +215,7 @@ with Coordinator().in_thread() as coordinator:
         os._exit(0)
     os.read(ready, 1)  # the child has closed what is not its own
 try:
-    socket.create_connection((host, int(port)))
+    socket.create_connection((host, port))
 except ConnectionRefusedError:
     print("refused,", "hung up on" if peer.recv(1) == b"" else "open")
 """

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType
+from kafka_process import reserved_port
 from topics import WAIT_S
 
 from loadwise.coordinator import Coordinator, ThreadedCoordinator
@@ -132,24 +133,24 @@ def test_a_producer_that_outlives_its_broker_takes_no_record_from_a_new_one(topi
             producer.produce(topic_name, value, on_delivery=on_delivery)
             assert producer.flush(WAIT_S) == 0
 
-    with Coordinator({topic_name: 1}).in_thread() as first:
+    with reserved_port() as port:
         config = {
-            "bootstrap.servers": first.bootstrap_servers,
+            "bootstrap.servers": f"127.0.0.1:{port}",
             "enable.idempotence": True,
             "reconnect.backoff.max.ms": 100,
             "log_level": 0,
         }
-        port = int(first.bootstrap_servers.rpartition(":")[2])
-        survivor = Producer(config)
-        produce(survivor, "a1")
-    acknowledged.clear()
-    with Coordinator({topic_name: 1}, port=port).in_thread() as second:
-        newcomer = Producer(config)
-        produce(newcomer, "b1")
-        produce(survivor, "a2", "a3")
-        produce(newcomer, "b2")
-        consumer = Consumer({"bootstrap.servers": second.bootstrap_servers, "group.id": "none"})
-        consumer.assign([TopicPartition(topic_name, 0, 0)])
-        read = [message.value().decode() for message in consumer.consume(4, WAIT_S) if message.error() is None]
-        consumer.close()
+        with Coordinator({topic_name: 1}, port=port).in_thread():
+            survivor = Producer(config)
+            produce(survivor, "a1")
+        acknowledged.clear()
+        with Coordinator({topic_name: 1}, port=port).in_thread():
+            newcomer = Producer(config)
+            produce(newcomer, "b1")
+            produce(survivor, "a2", "a3")
+            produce(newcomer, "b2")
+            consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{port}", "group.id": "none"})
+            consumer.assign([TopicPartition(topic_name, 0, 0)])
+            read = [message.value().decode() for message in consumer.consume(4, WAIT_S) if message.error() is None]
+            consumer.close()
     assert read == acknowledged == ["b1", "a2", "a3", "b2"]
