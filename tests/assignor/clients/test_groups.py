@@ -163,12 +163,12 @@ async def test_a_stock_sticky_member_keeps_its_partitions_under_our_leader(group
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-async def test_closing_a_consumer_ends_what_read_its_lag(group, topic, client):
+async def test_closing_a_consumer_ends_what_read_its_lag(group, group_id, topic, client):
     member = await group.join(client, topic, assignor="weighted")
 
     def readers():
         running = [thread.name for thread in threading.enumerate()] + [task.get_name() for task in asyncio.all_tasks()]
-        return [name for name in running if name.startswith("loadwise-lag")]
+        return [name for name in running if name == f"loadwise-lag-{group_id}"]
 
     assert len(readers()) == 1
     await group.leave(member)
