@@ -15,6 +15,7 @@ from loadwise import confluent_consumer
 SETTINGS = {"bootstrap.servers": "localhost:1", "group.id": "g", "log_level": 0}
 REQUESTS = {Consumer: 4, confluent_consumer: 20}
 """Of metadata: librdkafka asks for a topic that is not there once a second, ours ten times."""
+SELECTOR = "kafka.net.selector"
 PARTITIONS = [TopicPartition("t", 0, 1)]
 MESSAGE = Message(topic="t", partition=0, offset=3)
 
@@ -112,6 +113,8 @@ def test_a_topic_that_does_not_exist_is_reported_once(make, coordinator, topic_n
         coordinator.faults.clear()
         consumer.close()
     assert told == [(KafkaError.UNKNOWN_TOPIC_OR_PART, topic_name)]
-    logged = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    # On a slow machine, kafka-python's loop warns of each of its tasks that took 0.1 s.
+    warnings = [each for each in caplog.records if each.levelno >= logging.WARNING and each.name != SELECTOR]
+    logged = [record.getMessage() for record in warnings]
     assert len(logged) == len(set(logged)) <= 1
     assert not any(topic_name in line for line in logged), "poll says it"
