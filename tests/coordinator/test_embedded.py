@@ -174,9 +174,9 @@ def test_on_a_thread_it_listens_when_it_is_started_again() -> None:
             host, port = threaded.bootstrap_servers.split(":")
             socket.create_connection((host, int(port))).close()
             host, port = threaded.http_url.removeprefix("http://").split(":")
-            with socket.create_connection((host, int(port)), timeout=WAIT_S) as peer:
+            with socket.create_connection((host, int(port)), timeout=WAIT_S) as peer, peer.makefile("rb") as answer:
                 peer.sendall(b"GET / HTTP/1.1\r\nHost: " + f"{host}:{port}".encode() + b"\r\n\r\n")
-                assert peer.recv(12) == b"HTTP/1.1 401"
+                assert answer.read(12) == b"HTTP/1.1 401"
 
 
 def test_on_a_thread_a_start_that_failed_can_be_tried_again() -> None:
