@@ -72,7 +72,7 @@ class _Manager(KafkaConnectionManager):
     def _failed(self, where: str, conn: Any, error: Exception) -> None:
         if self.bootstrapped:
             return
-        if isinstance(error, RequestTimedOutError) and where in self._reasons:
+        if _ran_out_of_time(error) and where in self._reasons:
             return  # the last attempt has what is left of the time, perhaps 1 ms
         reason = str(error.args[0] if error.args else error)
         if conn.init_future.succeeded():  # brokers do so with requests before the login
@@ -82,6 +82,13 @@ class _Manager(KafkaConnectionManager):
         elif not self.ssl_enabled and ("disconnected" in reason or "frame length" in reason):  # a TLS alert is no frame
             reason = f"{reason}: does it require TLS?"
         self._reasons[where] = reason
+
+
+def _ran_out_of_time(error: Exception) -> bool:
+    """Return whether an attempt to connect ended with its time, and not by what the broker did."""
+    # kafka-python raises a connection error from the timeout of the connection.
+    times_out = (RequestTimedOutError, KafkaTimeoutError)
+    return isinstance(error, times_out) or isinstance(error.__context__, times_out)
 
 
 def _data_before_end(receive: Callable[[], tuple[bytes, Any]]) -> tuple[bytes, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from kafka.errors import KafkaTimeoutError
+from kafka.net.inet import KafkaNetSocket
 from secured_clients import Access
 from secured_kafka import PASSWORDS
 
@@ -131,6 +134,25 @@ def test_an_attempt_without_an_answer_hides_no_earlier_reason() -> None:
         pool.submit(hang_up_once)
         with pytest.raises(Exception, match=rf"no Kafka answers at {address} \(.*: does it require TLS\?"):
             kafka_python(Access(address=address, protocol="PLAINTEXT"), SHORT_MS)
+
+
+def test_an_attempt_that_does_not_connect_in_time_hides_no_earlier_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time may be over before the system has connected it, which kafka-python calls a connection error."""
+    connect, attempts = KafkaNetSocket.connect, itertools.count()
+
+    async def connect_once(*args: Any, **options: Any) -> socket.socket:
+        if next(attempts):
+            raise KafkaTimeoutError("Connection timed out")
+        connected: socket.socket = await connect(*args, **options)
+        return connected
+
+    monkeypatch.setattr(KafkaNetSocket, "connect", connect_once)
+    with (
+        listening(protocol="SASL_PLAINTEXT", users=PASSWORDS, mechanisms=("PLAIN",)) as address,
+        pytest.raises(Exception, match=rf"no Kafka answers at {address} \(.* does it require a login by SASL"),
+    ):
+        kafka_python(Access(address=address, protocol="PLAINTEXT"), SHORT_MS)
+    assert next(attempts) > 1
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
