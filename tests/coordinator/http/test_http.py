@@ -191,9 +191,10 @@ async def test_a_group_is_acted_on_over_http(running: tuple[str, Http]) -> None:
 def test_a_cluster_is_brought_into_trouble_over_http() -> None:
     with program("--brokers", "3", "--http", "127.0.0.1:0") as (address, url, token):
         http = Http(url, token)
-        client = AdminClient({"bootstrap.servers": address, "log_level": 0})
 
         def told() -> tuple[set[int], int, list[int]]:
+            # A client for each look: one that is connected may ask the broker that stops.
+            client = AdminClient({"bootstrap.servers": address, "log_level": 0})
             metadata = client.list_topics("t", timeout=WAIT_S)
             partition = metadata.topics["t"].partitions[0]
             return set(metadata.brokers), partition.leader, sorted(partition.isrs)
