@@ -25,18 +25,21 @@ _SETTINGS = {
     "offsets.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",
     "share.coordinator.state.topic.replication.factor": "3",
-    # A node that is dead is to be missed soon.
+    "auto.leader.rebalance.enable": "false",
+}
+_MISSED_SOON = {
     "broker.heartbeat.interval.ms": "250",
     "broker.session.timeout.ms": "2000",
     "replica.lag.time.max.ms": "2000",
     "controller.quorum.election.timeout.ms": "500",
     "controller.quorum.fetch.timeout.ms": "1000",
-    "auto.leader.rebalance.enable": "false",
 }
+"""A node that is dead is missed within two seconds, and so is one that a busy machine lets stand still for as long."""
+_MISSED_LATE = {"broker.session.timeout.ms": "60000", "replica.lag.time.max.ms": "60000"}
 
 
 @contextlib.contextmanager
-def three_kafkas() -> Iterator[dict[int, BrokerProcess]]:
+def three_kafkas(*, missed_soon: bool) -> Iterator[dict[int, BrokerProcess]]:
     """Run three nodes for the length of a with block; answers them by their ids.
 
     Raises `KafkaNotInstalledError` where a JDK or Maven is missing.
@@ -53,6 +56,7 @@ def three_kafkas() -> Iterator[dict[int, BrokerProcess]]:
         for node in NODES:
             settings = {
                 **_SETTINGS,
+                **(_MISSED_SOON if missed_soon else _MISSED_LATE),
                 "node.id": str(node),
                 "listeners": f"PLAINTEXT://{addresses[node]},CONTROLLER://{controllers[node]}",
                 "advertised.listeners": f"PLAINTEXT://{addresses[node]}",

@@ -25,7 +25,7 @@ def servers(request: pytest.FixtureRequest) -> Iterator[str]:
         with Coordinator(brokers=3).in_thread() as running:
             yield running.bootstrap_servers
     else:
-        with skipped_where_missing(), three_kafkas() as nodes:
+        with skipped_where_missing(), three_kafkas(missed_soon=False) as nodes:
             yield ",".join(node.address for node in nodes.values())
 
 

@@ -257,7 +257,7 @@ def exchanged(nodes: Nodes) -> dict[str, list[Any]]:
 @pytest.fixture(scope="module")
 def answers() -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
     """Those of Apache Kafka, and ours."""
-    with skipped_where_missing(), three_kafkas() as kafkas:
+    with skipped_where_missing(), three_kafkas(missed_soon=True) as kafkas:
         addresses = {node: each.address for node, each in kafkas.items()}
         of_kafka = exchanged(Nodes(addresses, kafkas[DEAD].kill, kafkas[DEAD].start))
     return of_kafka, our_answers()
