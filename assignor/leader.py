@@ -70,7 +70,8 @@ class Leader:
 
     ``lag`` reads offsets, often while this member leads and never while it follows. With ``settings`` None, loads are
     balanced when members come and go, but no rebalance is requested. ``slack_s`` is the approximate time between two
-    commits. ``max_poll_s`` is the poll timeout after which a member leaves the group.
+    commits, None if the application commits by itself. ``max_poll_s`` is the poll timeout after which a member leaves
+    the group.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class Leader:
         settings: LiveSettings | None,
         *,
         cooperative: bool = False,
-        slack_s: float = 6.0,
+        slack_s: float | None = 6.0,
         max_poll_s: float = 300.0,
         clock: Callable[[], float] = time.monotonic,
         tuning: Tuning | None = None,

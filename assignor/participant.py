@@ -160,14 +160,15 @@ class Participant:
         lag: LagLoad,
         live: LiveSettings | bool,
         *,
-        slack_s: float,
+        slack_s: float | None,
         max_poll_s: float = 300.0,
         on_decision: Callable[[Decision], None] | None = None,
     ) -> None:
         """Use the group's demand, for which ``lag`` reads offsets, and keep it even while this member leads.
 
         ``live`` configures when a rebalance is requested. ``slack_s`` is the approximate time between two commits of
-        a member, ``max_poll_s`` the poll timeout after which a member leaves the group.
+        a member, None if the application commits by itself; ``max_poll_s`` is the poll timeout after which a member
+        leaves the group.
         Raises `TypeError` for a ``live`` of the wrong type.
         """
         self.live = LiveSettings() if live is True else live or None

@@ -65,7 +65,7 @@ def progressed(known: Progress, reading: Reading) -> tuple[Progress, Floats]:
     return following, went_on
 
 
-def waited(known: Backlog, reading: Reading, rate: Floats, slack_s: float) -> Backlog:
+def waited(known: Backlog, reading: Reading, rate: Floats, slack_s: float | Floats) -> Backlog:
     """Return the backlog; ``rate`` are the arrivals, and members commit about every ``slack_s`` seconds."""
     unread = np.isnan(reading.lag)
     newest = beyond_commits(reading.lag, rate, np.fmin(reading.age_s, slack_s))

@@ -126,8 +126,20 @@ class CapacityEstimates:
         known = ((member, self._of.get(member, _NONE).known) for member in members)
         return {member: each.per_s if each is not None and each.proven else 0.0 for member, each in known}
 
-    def update(self, processed: Floats, lagging: Bools, now_ms: int, *, since_ms: int | None = None) -> None:
-        """Take in the records that members have processed since `watch`; those ``lagging`` do so since ``since_ms``."""
+    def update(
+        self,
+        processed: Floats,
+        lagging: Bools,
+        now_ms: int,
+        *,
+        since_ms: int | None = None,
+        slack_s: float | None = None,
+    ) -> None:
+        """Take in the records that members have processed since `watch`; those ``lagging`` do so since ``since_ms``.
+
+        ``slack_s`` is the time between two commits if it has changed.
+        """
+        self._slack_ms = self._slack_ms if slack_s is None else slack_s * 1000
         if self._seen and now_ms <= self._seen[-1][0]:
             return
         self._seen.append((now_ms, processed))
@@ -147,9 +159,10 @@ class CapacityEstimates:
         saturated = now_ms - since >= tuning.shortest_ms
         start, earlier = next((each for each in self._seen if not saturated or each[0] >= since), self._seen[-1])
         watched_ms = now_ms - start
-        if watched_ms < tuning.shortest_ms:
-            return
         records = max(float(self._seen[-1][1][number] - earlier[number]), 0.0)
+        # Without records, its first commit may not be due yet.
+        if watched_ms < (tuning.shortest_ms if records else max(tuning.shortest_ms, self._slack_ms)):
+            return
         per_s = records * 1000 / watched_ms
         # At either end, records of about one commit interval may be processed but not committed yet.
         least = records * 1000 / (watched_ms + self._slack_ms)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from loadwise.assignor.live.activity import Activity
+from loadwise.assignor.live.commits import CommitTimes
 from loadwise.assignor.live.costs import TopicCosts
 from loadwise.assignor.live.events import Assigned, Said
 from loadwise.assignor.live.evidence import CapacityEstimates
@@ -22,12 +23,12 @@ from loadwise.assignor.model import Floats, Member
 class GroupKnowledge:
     """The stages of a reading up to capacity, and the assignment under watch; arguments as of `GroupWatch`."""
 
-    def __init__(self, costs: Mapping[str, float], slack_s: float, max_poll_s: float, tuning: Tuning) -> None:
-        self.tuning, self._slack_s = tuning, slack_s
-        self.partitions = Partitions(tuning, slack_s)
-        self.estimates = CapacityEstimates(slack_s, tuning.capacity)
+    def __init__(self, costs: Mapping[str, float], slack_s: float | None, max_poll_s: float, tuning: Tuning) -> None:
+        self.tuning, self.commits = tuning, CommitTimes(slack_s, tuning.commits)
+        self.partitions = Partitions(tuning, self.commits.least_s)
+        self.estimates = CapacityEstimates(self.commits.least_s, tuning.capacity)
         self.seen = Seen(tuning.seen)
-        self.activity = Activity(slack_s, max_poll_s, tuning.activity)
+        self.activity = Activity(self.commits, max_poll_s, tuning.activity)
         self._costs = TopicCosts(costs, tuning.cost)
         self.lagging = np.empty(0, bool)  # bool[M]: members with a backlog in the newest reading
         self._watched: Watched | None = None  # the assignment under watch, or the last one during a rebalance
@@ -66,14 +67,19 @@ class GroupKnowledge:
         since_ms = now_ms if self.read_at_ms is None else self.read_at_ms
         if self.read_at_ms is not None and now_ms <= since_ms:
             return
-        self.partitions.read(partitions, positions, now_ms)
+        self.partitions.read(partitions, positions, now_ms, self._slack_s() if self.commits.by_hand else None)
         watched = self.in_force
         if watched is not None:
-            shown = observe(watched, self.partitions.state, self._cost(), self._slack_s, self.tuning.activity)
+            commits = self.commits
+            shown = observe(watched, self.partitions.state, self._cost(), commits.least_s, self.tuning.activity)
+            commits.saw(watched.names, shown.went_on, shown.left, since_ms, now_ms)
             self.lagging = shown.lagging
-            self.activity.saw(watched.names, shown.went_on, shown.lagging, since_ms, now_ms)
+            # A backlog begins later than a hang if commits are rare.
+            waits = shown.left if commits.by_hand else shown.lagging
+            self.activity.saw(watched.names, shown.went_on, waits, since_ms, now_ms)
             # The backlog is that of both readings, so it has existed since the previous one.
-            self.estimates.update(shown.processed, shown.saturated, now_ms, since_ms=since_ms)
+            processed, saturated = shown.processed, shown.saturated
+            self.estimates.update(processed, saturated, now_ms, since_ms=since_ms, slack_s=commits.longest_s)
 
     def noted(self, said: Mapping[str, Said], now_ms: int) -> None:
         """Take in the times of the notes in the newest reading, by the members' own clocks."""
@@ -143,9 +149,18 @@ class GroupKnowledge:
         self.lagging = np.zeros(len(watched.names), bool)
         self.estimates.watch(watched.names, event.at_ms)
         self.activity.watch(watched.names, event.at_ms, event.duration_ms)
+        self.commits.watch(watched.names, event.at_ms)
         self.seen.begin(watched.names, watched.group.owner)
         self._costs.keep(watched.names)
         return watched
+
+    def _slack_s(self) -> Floats:
+        """Return float64[P]: the time between two commits of each partition's owner."""
+        slack_s = np.full(self.size, self.commits.least_s)
+        if self._watched is not None:
+            of_owner = np.array([*map(self.commits.slack_s, self._watched.names), self.commits.least_s])
+            slack_s[self._watched.rows] = of_owner[self._watched.group.owner]
+        return slack_s
 
     def _cost(self) -> Floats | float:
         """Return float64[P]: the cost of a record of each partition; 1 if all known costs are the same."""

@@ -52,14 +52,22 @@ class Partitions:
             backlog=replace(state.backlog, newest=nothing),
         )
 
-    def read(self, partitions: Collection[tuple[str, int]], positions: Floats, now_ms: int) -> None:
-        """Take in a reading; ``positions`` is float64[n, 4], the columns are the fields of a `Position`."""
+    def read(
+        self, partitions: Collection[tuple[str, int]], positions: Floats, now_ms: int, slack_s: Floats | None = None
+    ) -> None:
+        """Take in a reading; ``positions`` is float64[n, 4], the columns are the fields of a `Position`.
+
+        ``slack_s``, float64[known partitions], is the time between two commits where it is not as configured.
+        """
         rows = self.index.rows(partitions)
         state = self._spread()
         reading = Reading.of(self.index, rows, positions, now_ms)
         arrivals = arrived(state.arrivals, reading.end, now_ms, self._tuning.arrivals)
         progress, went_on = progressed(state.progress, reading)
-        backlog = waited(state.backlog, reading, arrivals.rate, self._slack_s)
+        each_s = np.full(len(reading.end), self._slack_s)
+        if slack_s is not None:
+            each_s[: len(slack_s)] = slack_s
+        backlog = waited(state.backlog, reading, arrivals.rate, each_s)
         self.state = PartitionState(arrivals, progress, backlog, reading.end, went_on, now_ms)
 
     def include(self, group: GroupSnapshot) -> None:

@@ -41,7 +41,9 @@ class Restraint:
         self._asked_ms = (*(now_ms - age for age in self.memory(now_ms).ages_ms), now_ms)
         self._due, self._exhausted_told = 0.0, False
 
-    def refusal(self, now_ms: int, *, worst: float, best: float, moved_share: float) -> Refusal | None:
+    def refusal(
+        self, now_ms: int, *, worst: float, best: float, moved_share: float, redone_s: float = 0.0
+    ) -> Refusal | None:
         """Return why no rebalance should be requested; None if one should.
 
         Call it after every reading, because it adds up the cost of the imbalance.
@@ -56,7 +58,7 @@ class Restraint:
             return Refusal(f"a rebalance would gain {max(gain, 0.0):.2f}, less than {settings.least_gain:g}")
         self._due = due + gain * elapsed_s if elapsed_s > 0 else due
         stopped = max(moved_share, tuning.stopped_share) if self._cooperative else 1.0
-        price = tuning.patience_s + stopped * self._took_ms / 1000
+        price = tuning.patience_s + stopped * (self._took_ms / 1000 + redone_s)
         if self._due < price:
             cost = f"the imbalance has cost {self._due:.1f} s of a member's work, a rebalance costs {price:.1f} s"
             return Refusal(cost, soon=True)

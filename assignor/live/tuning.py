@@ -31,6 +31,15 @@ class ActivityTuning:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CommitTuning:
+    """How often an application commits by itself; see `loadwise.assignor.live.commits`."""
+
+    least_s: float = 6.0  # Like the default of auto-commit and a second: readings do not show shorter intervals.
+    unknown_s: float = 90.0  # The interval until commits show it: once a minute is usual, and a false alarm is worse.
+    gaps: int = 2  # The newest gaps of a member that count. The shortest is its interval: a pause makes a single one.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityTuning:
     """How capacities are measured; see `loadwise.assignor.live.evidence` and `.capacity`."""
 
@@ -131,6 +140,7 @@ class Tuning:
 
     arrivals: ArrivalsTuning = field(default_factory=ArrivalsTuning)
     activity: ActivityTuning = field(default_factory=ActivityTuning)
+    commits: CommitTuning = field(default_factory=CommitTuning)
     capacity: CapacityTuning = field(default_factory=CapacityTuning)
     cost: CostTuning = field(default_factory=CostTuning)
     seen: SeenTuning = field(default_factory=SeenTuning)

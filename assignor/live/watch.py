@@ -27,8 +27,9 @@ class GroupWatch(GroupKnowledge):
     """Decides by the load of one group whether to request a rebalance. Not thread-safe.
 
     ``slack_s`` is about the time between two commits of a member: the arrivals of that time are no backlog, or those
-    since the commit if that is known to be shorter. ``max_poll_s``: a rebalance of a classic group waits this long for
-    a member that does not poll (max.poll.interval.ms); 0 if a rebalance does not wait for members.
+    since the commit if that is known to be shorter. None: applications commit by themselves, so it is learned for each
+    member. ``max_poll_s``: a rebalance of a classic group waits this long for a member that does not poll
+    (max.poll.interval.ms); 0 if a rebalance does not wait for members.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class GroupWatch(GroupKnowledge):
         algorithm: Assignor,
         *,
         cooperative: bool = False,
-        slack_s: float = 6.0,
+        slack_s: float | None = 6.0,
         max_poll_s: float = 0.0,
         tuning: Tuning | None = None,
     ) -> None:
@@ -103,7 +104,13 @@ class GroupWatch(GroupKnowledge):
             return replace(self._decision(watched, judged, capacities, now_ms, _UNKNOWN), soon=soon)
         grows = self.seen.grew(watched.names, now_ms)
         common = self._common.refusal(now_ms, judged, grows=grows, lagging=self.lagging)
-        refused = self.restraint.refusal(now_ms, worst=judged.worst, best=judged.best, moved_share=judged.moved_share)
+        refused = self.restraint.refusal(
+            now_ms,
+            worst=judged.worst,
+            best=judged.best,
+            moved_share=judged.moved_share,
+            redone_s=self._redone_s(watched, judged, now_ms),
+        )
         if refused is None:
             # The assignment uses rates confirmed by a second reading, so the rebalance must be worth its cost by these.
             judged = self._judge(watched, arrivals.confirmed, capacities)
@@ -119,6 +126,13 @@ class GroupWatch(GroupKnowledge):
             waiting=refused.waiting,
             soon=soon or refused.soon,
         )
+
+    def _redone_s(self, watched: Watched, judged: Judgement, now_ms: int) -> float:
+        """Return the most seconds of a member's work that is done again if members do not commit when they join."""
+        if not self.commits.by_hand:
+            return 0.0
+        rarely_s = np.maximum(self.activity.uncommitted_s(watched.names, now_ms) - self.commits.least_s, 0.0)
+        return float((rarely_s * np.minimum(judged.before, 1.0)).max(initial=0.0))
 
     def _untried(self, watched: Watched, capacities: Capacities, now_ms: int) -> str:
         """Return the members that an old measurement leaves without a partition, if they may be tried now."""

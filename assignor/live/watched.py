@@ -79,6 +79,8 @@ class MemberReading(NamedTuple):
     """bool[M]: whether it has committed new offsets since the previous reading."""
     lagging: Bools
     """bool[M]: whether its backlog is more than the arrivals of a moment."""
+    left: Bools
+    """bool[M]: whether it has records to commit, more than a few."""
     saturated: Bools
     """bool[M]: whether it lags because it is at its capacity."""
 
@@ -98,4 +100,5 @@ def observe(
     saturated = watched.sums(np.where(goes_on, waiting, 0.0)) > least
     saturated |= lagging & (watched.sums(goes_on.astype(float)) == 0)
     processed = watched.sums(progress.processed * cost)
-    return MemberReading(processed, watched.sums(state.went_on) > 0, lagging, saturated)
+    left = watched.sums(np.where(unread, np.nan, state.backlog.lag)) > tuning.never_a_backlog
+    return MemberReading(processed, watched.sums(state.went_on) > 0, lagging, left, saturated)

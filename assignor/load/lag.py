@@ -229,10 +229,11 @@ class LagLoad:
         return LoadSnapshot(load=load, unit="records", age_s=self._clock() - read_at, max_age_s=self.max_age_s)
 
 
-def commit_slack_s(config: Mapping[str, Any]) -> float:
-    """Return how long after its records a consumer commits, roughly; 5 s with auto-commit defaults."""
-    itself = not config.get("enable_auto_commit", True)
-    return (5000 if itself else config.get("auto_commit_interval_ms", 5000)) / 1000 + 1.0
+def commit_slack_s(config: Mapping[str, Any]) -> float | None:
+    """Return how long after its records a consumer commits, roughly; None if the application commits by itself."""
+    if not config.get("enable_auto_commit", True):
+        return None
+    return float(config.get("auto_commit_interval_ms", 5000)) / 1000 + 1.0
 
 
 def max_poll_s(config: Mapping[str, Any]) -> float:

@@ -49,6 +49,28 @@ def test_an_overload_is_acted_on_within_15_seconds_whatever_the_program_looks_li
     assert outcome.calm_s(at_s) <= 25.0
 
 
+@pytest.mark.parametrize("name", ["quick", "quick, costs 1:10", "quick, no notes"])
+def test_commits_once_a_minute_are_no_backlog(name):
+    """The members are half idle: the group is not too small, nothing moves, and no member stands still."""
+    decisions = calm("by hand, 60 s", CONFIGS[name], seconds=250.0).decisions
+    assert {decision.now_ms for decision in decisions if decision.judgement.known}
+    assert [str(each) for each in decisions if each.ask or each.waiting or each.missing] == []
+    assert {each.wanted for each in decisions} <= {None, 3}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_overload_is_acted_on_though_members_never_commit_at_the_same_time(seed):
+    group = Group(["by hand, 60 s"] * 3, seed=seed)
+    for second, member in ((20.0, group.members[0]), (40.0, group.members[1])):
+        group.run(second)
+        group.restart(member, "by hand, 60 s", SPEED)
+    group.run(250.0)
+    assert [str(each) for each in group.outcome.decisions if each.ask or each.waiting or each.missing] == []
+    group.shift()
+    group.run(310.0)
+    assert group.outcome.first_s(250.0) <= 60.0
+
+
 @pytest.mark.parametrize("program", ["batch", "pool"])
 def test_with_the_clients_defaults_it_is_acted_on_within_25_seconds(program):
     outcome, at_s = shifted(program, CONFIGS["defaults"], wait_s=60.0)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from loadwise.assignor.live.activity import Activity
-from loadwise.assignor.live.tuning import ActivityTuning
+from loadwise.assignor.live.commits import CommitTimes
+from loadwise.assignor.live.tuning import ActivityTuning, CommitTuning
 
 MEMBERS = ("works", "silent")
 COMMIT_S, MAX_POLL_S = 2.0, 300.0
@@ -18,7 +19,7 @@ def reading(activity, now_ms, *, silent_goes_on=False):
 
 
 def watched(*, slack_s=COMMIT_S, max_poll_s=MAX_POLL_S):
-    activity = Activity(slack_s, max_poll_s, ActivityTuning())
+    activity = Activity(CommitTimes(slack_s, CommitTuning()), max_poll_s, ActivityTuning())
     activity.watch(MEMBERS, 100_000, 100)
     return activity
 
@@ -89,3 +90,29 @@ def test_a_member_that_joins_again_has_to_show_again_that_it_joins_at_once():
     for members, later_ms in ((("works",), 1000), (MEMBERS, 20_000)):
         activity.watch(members, ended_ms + later_ms, 10_000)
     assert reading(activity, ended_ms + 30_000).waiting
+
+
+@pytest.mark.parametrize(
+    ("committed", "reason"),
+    [
+        ((), "silent for 195 s"),
+        ((100,), "whether they go on: silent"),
+        ((60, 120, 180), None),
+        ((20, 25, 30), "silent for 165 s"),
+    ],
+)
+def test_a_member_that_commits_by_hand_stands_still_after_the_time_of_two_of_its_own_commits(committed, reason):
+    commits, has_left = CommitTimes(None, CommitTuning()), np.array([True, True])
+    activity = Activity(commits, MAX_POLL_S, ActivityTuning())
+    activity.watch(MEMBERS, 0, 100)
+    commits.watch(MEMBERS, 0)
+    for second in range(5, 200, 5):
+        went_on = np.array([second >= 185, second in committed])
+        since_ms, now_ms = (second - 5) * 1000, second * 1000
+        commits.saw(("other", MEMBERS[1]), went_on & [False, True], has_left, since_ms, now_ms)
+        activity.saw(MEMBERS, went_on, has_left, since_ms, now_ms)
+    last = max(committed, default=0)
+    assert activity.uncommitted_s([MEMBERS[1]], 195_000) == min(195 - last, commits.slack_s(MEMBERS[1]))
+    refusal = activity.refusal(195_000)
+    assert (refusal is None) == (reason is None)
+    assert reason is None or refusal.reason.endswith(reason)

@@ -190,6 +190,12 @@ def test_a_rate_of_commits_has_bounds_of_one_commit_at_either_end():
     assert rare.most_per_s == 990_000, "no upper bound that means anything"
 
 
+@pytest.mark.parametrize(("second", "known"), [(59.999, False), (60, True)])
+def test_a_member_without_progress_is_not_slow_before_its_first_commit_is_due(second, known):
+    commits = Commits((0, 0), (second, 0), slack_s=60.0)
+    assert bool(commits.estimates._of.get("a")) is known
+
+
 def test_rates_without_a_backlog_are_a_lower_bound_of_which_the_highest_counts():
     commits = Commits((0, 0, False), (8, 800, False), (16, 1200, False), (17, 1250))
     assert commits.known == 0

@@ -17,8 +17,9 @@ TIMES = {"cheap": 0.001, "costly": 0.01}
 class Group:
     """Member ``a`` has the partitions of cheap, ``b`` those of costly, each with 100 records/s."""
 
-    def __init__(self, **settings):
-        self.watch = GroupWatch(LiveSettings(**settings), Weighted(), slack_s=1.0, max_poll_s=300.0)
+    def __init__(self, *, by_hand=False, **settings):
+        slack_s = None if by_hand else 1.0
+        self.watch = GroupWatch(LiveSettings(**settings), Weighted(), slack_s=slack_s, max_poll_s=300.0)
         members = [Member(id=name, topics=["cheap", "costly"]) for name in "ab"]
         group = GroupSnapshot.of(members, {"cheap": 2, "costly": 2})
         self.target = Assignment(group, np.array([0, 0, 1, 1], np.int32))
@@ -117,6 +118,18 @@ def test_a_report_is_a_sign_of_life():
             group.read(second, lag=100 * second)
         group.read(20, lag=2000, a=Said(written_ms=written_ms))
         assert group.watch.activity.silent_ms(24_000) == silent
+
+
+@pytest.mark.parametrize(("by_hand", "waiting"), [(False, 2400), (True, 0)])
+def test_records_without_a_commit_are_no_backlog_until_it_is_known_when_the_application_commits(by_hand, waiting):
+    group = Group(by_hand=by_hand)
+    group.assigned(0)
+    for second in (5, 10, 15, 20, 25, 30):
+        group.read(second, lag=100 * second)
+    assert group.watch.partitions.state.backlog.waiting.tolist() == [waiting] * 4, "of the reading at 25 s"
+    assert bool(group.watch.activity.silent_ms(30_000)) is not by_hand
+    assert (group.watch.activity.refusal(30_000) is None) is by_hand
+    assert ("a" in group.watch.estimates._of and group.watch.estimates._of["a"].known.proven) is not by_hand
 
 
 @pytest.mark.parametrize(("leads", "cost"), [(True, 1.0), (True, 4.0), (False, 1.0)])

@@ -105,6 +105,15 @@ def test_the_cost_starts_from_0_after_a_healthy_reading():
     assert refusal(8, 1.0) is None, "half a second of work per second since the healthy reading at 4 s"
 
 
+@pytest.mark.parametrize(("cooperative", "second"), [(False, 22), (True, 13)])
+def test_a_rebalance_costs_the_work_that_members_do_again_too(cooperative, second):
+    restraint = Restraint(SETTINGS, cooperative=cooperative)
+    restraint.rebalanced(1000)
+    levels = {"worst": 1.2, "best": 0.7, "moved_share": 0.5, "redone_s": 8.0}
+    pays = [restraint.refusal(at * 1000, **levels) is None for at in range(second + 1)]
+    assert pays == [False] * second + [True]
+
+
 def test_the_cost_starts_at_a_reading_without_utilisation():
     restraint = Restraint(SETTINGS, cooperative=False)
     for second in (0, 10):
