@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -23,6 +24,9 @@ log = logging.getLogger(__name__)
 _TIMEOUT_S = 60.0
 """Timeout of a synchronous commit; the default of librdkafka's ``socket.timeout.ms``."""
 
+_DEFAULT_S = 5.0
+"""The default of ``auto.commit.interval.ms``."""
+
 
 class StoredOffsets:
     """The stored offsets, the committed or pending ones, and the calls of ``on_commit``."""
@@ -39,6 +43,14 @@ class StoredOffsets:
         self._on_commit = on_commit
         self._stored: dict[Partition, OffsetAndMetadata] = {}
         self._sent: dict[Partition, int] = {}
+
+    @property
+    def member_settings(self) -> dict[str, Any]:
+        """The settings that tell a member how often its application commits."""
+        if math.isinf(self.every_s):
+            return {"enable_auto_commit": False}
+        # The member's thread commits, so a shorter interval than the default is not kept exactly.
+        return {"auto_commit_interval_ms": round(1000 * max(self.every_s, _DEFAULT_S))}
 
     def store(self, offsets: Offsets) -> None:
         """Store offsets for the application."""
@@ -100,5 +112,5 @@ def _is_true(value: Any) -> bool:
 
 
 def _auto_commit_s(config: Mapping[str, Any]) -> float:
-    every_ms = milliseconds("auto.commit.interval.ms", config.get("auto.commit.interval.ms", 5000))
+    every_ms = milliseconds("auto.commit.interval.ms", config.get("auto.commit.interval.ms", 1000 * _DEFAULT_S))
     return every_ms / 1000 if _is_true(config.get("enable.auto.commit", True)) and every_ms else float("inf")

@@ -99,9 +99,10 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
             raise ValueError(f"group.id is missing{instead}: a consumer with an assignor needs a group")
         for name, choices in CHOICES.items():
             check_choice(name, config.get(name), choices)
-        self._plan = planned_member(member_settings(config, config.get("oauth_cb")), **options)
         own = {name: value for name, value in config.items() if name not in OF_THE_MEMBER}
         self._commits = StoredOffsets(own, own.pop("on_commit", None))
+        settings = member_settings(config, config.get("oauth_cb")) | self._commits.member_settings
+        self._plan = planned_member(settings, **options)
         with nearest_setting():
             super().__init__(own | {"enable.auto.commit": False})
         self._member: Membership | None = None  # created by subscribe, because creating it contacts the brokers

@@ -40,7 +40,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Unpack
 from weakref import WeakMethod, finalize, ref
 
@@ -126,15 +126,17 @@ def _close_elsewhere(consumer: Any) -> None:
 def planned_member(settings: Mapping[str, Any], **options: Unpack[Options]) -> ConsumerPlan[KafkaPythonLag]:
     """Check a member's settings, which are kafka-python's, and choose its assignor; nothing connects yet.
 
-    Settings about fetching have no effect. Raises what `loadwise.kafka_python_consumer` raises, and
-    `UnsupportedByClientError` for a version of kafka-python that was not tested.
+    Settings about fetching have no effect; those about auto-commit say how often the caller commits. Raises what
+    `loadwise.kafka_python_consumer` raises, and `UnsupportedByClientError` for a version of kafka-python that was not
+    tested.
     """
     if not TRIED.includes_installed:
         raise UnsupportedByClientError(
             f"a member that fetches nothing uses private parts of kafka-python; version {TRIED.installed} was not"
             f" tested ({TRIED.range} were); install one of those: {pip_install('confluent-kafka')}"
         )
-    return planned({**settings, "enable_auto_commit": False}, **options)
+    plan = planned(settings, **options)
+    return replace(plan, config={**plan.config, "enable_auto_commit": False})
 
 
 class Membership:

@@ -3,7 +3,9 @@
 import pytest
 from kafka import KafkaProducer
 
+from loadwise import confluent_consumer
 from loadwise.assignor.algorithms.weighted import Weighted
+from loadwise.assignor.clients.kafka_python import planned
 from loadwise.assignor.load.mix import MixedLoad
 from loadwise.assignor.load.source import FixedLoad
 from loadwise.assignor.strategy import Cooperative
@@ -43,3 +45,20 @@ async def test_a_cooperative_group_with_parameters(group, topic):
     kept, given_on = await group.settle(6, [5, 1])
     assert kept == alone - given_on
     assert first.consumer.assignor.name == second.consumer.assignor.name == "cooperative-weighted"
+
+
+@pytest.mark.parametrize(
+    ("auto_commit", "interval_ms", "configured_s", "learned"),
+    [(True, 60_000, 61.0, False), (True, None, 6.0, False), (False, None, 6.0, True), (False, 60_000, 6.0, True)],
+)
+def test_a_leader_knows_how_often_its_client_commits(auto_commit, interval_ms, configured_s, learned):
+    given = {"enable_auto_commit": auto_commit} | (
+        {} if interval_ms is None else {"auto_commit_interval_ms": interval_ms}
+    )
+    librdkafka = {name.replace("_ms", ".ms").replace("_", "."): str(value).lower() for name, value in given.items()}
+    consumer = confluent_consumer({"group.id": "g", "log_level": 0, **librdkafka})
+    consumer.close()
+    for plan in (planned({"group_id": "g", **given}), consumer._plan):
+        commits = plan.participant.leader._watch.commits
+        assert (commits.least_s, commits.by_hand) == (configured_s, learned)
+    assert consumer._plan.config["enable_auto_commit"] is False, "its member commits nothing by itself"
