@@ -475,7 +475,8 @@ async def test_a_slow_peer_is_hung_up_on() -> None:
         connected(server.url) as (reader, writer),
     ):
         writer.write(b"GET / HT")
-        assert await reader.read() == b""
+        with suppress(ConnectionResetError):  # its time may be over before its bytes are read
+            assert await reader.read() == b""
 
 
 async def test_a_peer_that_does_not_read_its_answers_is_hung_up_on() -> None:
