@@ -25,7 +25,9 @@ EVEN = 1.10
 
 def write(broker, topic, partition, sizes, *, codec="none", key=None, transactions=()):
     """Records of these sizes; ``transactions`` has for each how many of them, and whether they are committed."""
-    settings = {"bootstrap.servers": broker, "compression.type": codec, "batch.num.messages": 500, "linger.ms": 5}
+    # Without idempotence, a batch that a busy broker refuses at first would come after later ones.
+    settings = {"bootstrap.servers": broker, "compression.type": codec, "enable.idempotence": True}
+    settings |= {"batch.num.messages": 500, "linger.ms": 5}
     if transactions:
         settings["transactional.id"] = f"{topic}-{partition}"
     producer = Producer(settings)
