@@ -97,8 +97,9 @@ class Topic:
         return mine | {name.replace("__", "."): str(value) for name, value in more.items()}
 
     def write(self, sizes: Sequence[int], *, codec: str = "none", **more: Any) -> None:
-        """Write ``sizes[i]`` records to partition i, with a real producer."""
-        producer = Producer({"bootstrap.servers": self.bootstrap_servers, "linger.ms": 5, "compression.type": codec})
+        """Write ``sizes[i]`` records to partition i, with a real producer, in this order."""
+        settings = {"bootstrap.servers": self.bootstrap_servers, "enable.idempotence": True}
+        producer = Producer(settings | {"linger.ms": 5, "compression.type": codec})
         for partition, size in enumerate(sizes):
             for number in range(size):
                 key = f"{partition}/{number}".encode()

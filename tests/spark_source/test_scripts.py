@@ -31,7 +31,7 @@ OURS, THEIRS = '.format("loadwise")', '.format("kafka")'
 def clicks(apache_kafka):
     """The broker and the name of a topic of clicks; another topic's name begins with it."""
     name = f"clicks-{uuid4().hex[:8]}"
-    producer = Producer({"bootstrap.servers": apache_kafka, "log_level": 0})
+    producer = Producer({"bootstrap.servers": apache_kafka, "enable.idempotence": True, "log_level": 0})
     for more, sizes in SIZES.items():
         # The records are of 2023: with the usual retention of a week the broker deletes them within minutes.
         make_topic(apache_kafka, name + more, len(sizes), {"retention.ms": "-1"})
