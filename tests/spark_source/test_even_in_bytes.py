@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from confluent_kafka import Producer
 from topics import WAIT_S, make_topic
 
-from loadwise.spark_source.planning import sampling
 from loadwise.spark_source.planning.query import checked, planned_by
 from loadwise.spark_source.reading.arrow_batches import full_schema
 from loadwise.spark_source.reading.tasks import read_task
@@ -22,12 +21,6 @@ SMALL, LARGE = 20, 5_000
 COUNT = 3_000
 """Records of each size, unless a test tells another number."""
 EVEN = 1.10
-
-
-@pytest.fixture(autouse=True)
-def _patience(monkeypatch):
-    """Wait for all samples: on a busy machine some come later than the plan waits, and it knows less."""
-    monkeypatch.setattr(sampling, "PATIENCE_S", WAIT_S)
 
 
 def write(broker, topic, partition, sizes, *, codec="none", key=None, transactions=()):
