@@ -42,10 +42,11 @@ class Background(Generic[T]):
     def request(self) -> None:
         """Read at once, in the background."""
         self._wake.set()
-        if self._thread is None:
-            arguments = (weakref.ref(self), self._wake, self._ended, self._interval_s)
-            self._thread = threading.Thread(target=_run, args=arguments, name=f"loadwise-{self._name}", daemon=True)
-            self._thread.start()
+        with self._read_again:  # two threads may send their first records at once
+            if self._thread is None:
+                arguments = (weakref.ref(self), self._wake, self._ended, self._interval_s)
+                self._thread = threading.Thread(target=_run, args=arguments, name=f"loadwise-{self._name}", daemon=True)
+                self._thread.start()
 
     def wait(self, timeout_s: float) -> bool:
         """Read at once, and wait for it; return whether it ended in time."""
