@@ -32,6 +32,16 @@ class Measured:
     def _took(self, records, busy_s, *_, **__):
         self.told.append((records.get("t", 0), round(busy_s, 3)))
 
+    def measuring_takes(self, *seconds):
+        """The next measurements take so long, each its own time."""
+        left, positions = list(seconds), self.consumer._positions
+
+        def slowly():
+            self.now += left.pop(0)
+            return positions()
+
+        self.consumer._positions = slowly
+
     def measure(self, position):
         self.now += 1
         self.position = position
@@ -107,15 +117,9 @@ def test_a_member_is_as_fast_as_its_records_allow_however_many_fall_into_a_measu
     assert all(0.5 < per_s * each_s < 1.5 for per_s in said if per_s)
 
 
-def test_a_measurement_that_is_slow_once_delays_no_other(measured, monkeypatch):
+def test_a_measurement_that_is_slow_once_delays_no_other(measured):
     """librdkafka's own thread answers, and may be busy: 40 s without a measurement would follow from 0.8 s."""
-    slow, answer = [0.8, 0.001, 0.8, 0.8, 0.001], measured.consumer._positions
-
-    def positions():
-        measured.now += slow.pop(0)
-        return answer()
-
-    measured.consumer._positions = positions
+    measured.measuring_takes(0.8, 0.001, 0.8, 0.8, 0.001)
     due = []
     for _ in range(5):
         began = measured.now
@@ -128,13 +132,7 @@ def test_a_measurement_that_is_slow_once_delays_no_other(measured, monkeypatch):
 
 
 def test_what_measuring_takes_is_no_work(measured):
-    answer = measured.consumer._positions
-
-    def positions():
-        measured.now += 0.3
-        return answer()
-
-    measured.consumer._positions = positions
+    measured.measuring_takes(0.3, 0.3, 0.3)
     for position in (0, 100, 200):
         measured.now += 20
         measured.position = position
