@@ -21,6 +21,8 @@ from loadwise.assignor.clients.membership.commits import OwnedCommits
 
 PARTITIONS = 6
 COOPERATIVE = "cooperative-weighted"
+SHORTEST_MS = 6_000
+"""The shortest session that Apache Kafka grants by default (``group.min.session.timeout.ms``)."""
 
 
 @pytest.fixture
@@ -37,9 +39,14 @@ def members(broker, group_id):
 
 
 @pytest.fixture
-def shortest_ms(broker, coordinator):
-    """The shortest session timeout that a member may ask for: Kafka's is the default of a broker's setting."""
-    return 1_000 if broker == coordinator.bootstrap_servers else 6_000
+def evict(broker, coordinator, group_id):
+    """Ends a member's session at once on our coordinator. On Apache Kafka it ends by itself: `SHORTEST_MS` is given."""
+
+    def evicts(member):
+        if broker == coordinator.bootstrap_servers:
+            coordinator.groups.expire_session(group_id, member.memberid())
+
+    return evicts
 
 
 def heartbeats_of(member):
@@ -67,15 +74,19 @@ def revive(member):
 
 
 @pytest.mark.parametrize("strategy", ["weighted", COOPERATIVE])
-def test_who_does_not_poll_leaves_the_group_and_is_told_so(shortest_ms, topic, members, strategy):
-    slow = members.join(topic, strategy=strategy, max_poll_interval_ms=shortest_ms, session_timeout_ms=shortest_ms)
+def test_who_does_not_poll_leaves_the_group_and_is_told_so(topic, members, strategy):
+    slow = members.join(topic, strategy=strategy, max_poll_interval_ms=123_456)
     members.settle(PARTITIONS)
     members.members.remove(slow)  # polled by nobody; its heartbeats go on until the deadline
+    deadline = slow._member._coordinator.heartbeat.config
+    assert deadline["max_poll_interval_ms"] == 123_456
+    deadline["max_poll_interval_ms"] = 500  # longer than between two heartbeats, which do not count as polls
     members.join(topic, strategy=strategy)
     members.settle(PARTITIONS)
     with pytest.raises(KafkaException) as told:
         slow.commit(offsets=[TopicPartition(topic, 0, 3)], asynchronous=False)
     assert told.value.args[0].code() in (KafkaError.UNKNOWN_MEMBER_ID, KafkaError._ASSIGNMENT_LOST)
+    deadline["max_poll_interval_ms"] = 123_456
     members.members.append(slow)
     members.settle(3, 3)
     assert [error.code() for error in members.errors.pop(slow)] == [KafkaError._MAX_POLL_EXCEEDED]
@@ -210,10 +221,11 @@ def test_nobody_gets_a_partition_before_its_owner_has_committed_it(broker, topic
 
 
 @pytest.mark.parametrize("strategy", ["weighted", COOPERATIVE])
-def test_a_zombie_cannot_commit(shortest_ms, topic, members, strategy):
-    zombie = members.join(topic, strategy=strategy, session_timeout_ms=shortest_ms)
+def test_a_zombie_cannot_commit(evict, topic, members, strategy):
+    zombie = members.join(topic, strategy=strategy, session_timeout_ms=SHORTEST_MS)
     members.settle(PARTITIONS)
     let_die(zombie)
+    evict(zombie)
     members.members.remove(zombie)
     heir = members.join(topic, strategy=strategy)
     members.settle(PARTITIONS)
@@ -299,7 +311,7 @@ def test_a_transaction_is_fenced_by_the_members_generation(apache_kafka, topic_n
     make_topic(apache_kafka, topic_name, PARTITIONS)
     members = ConfluentGroup(apache_kafka, group_id)
     static = {"group_instance_id": "one"} if fate == "replaced" else {}
-    member = members.make(session_timeout_ms=6_000, **static)
+    member = members.make(session_timeout_ms=SHORTEST_MS, **static)
     with pytest.raises(KafkaException):
         member.consumer_group_metadata()  # it is of no generation yet
     member.subscribe([topic_name])
