@@ -59,7 +59,7 @@ def test_a_kafka_python_client_with_another_password_is_not_let_in(address: str,
     program = (
         f"import sys; sys.path[:0] = {sys.path!r}; from secured_clients import Access, kafka_python; "
         f"print(kafka_python(Access(address={address!r}, mechanism={mechanism!r}, user={USER!r}, "
-        "password='wrong-not-to-be-seen')))"
+        "password='wrong-not-to-be-seen'), within_s=1))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=WAIT_S, check=False)
     assert done.returncode == 0, done.stderr

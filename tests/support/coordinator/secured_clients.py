@@ -86,7 +86,8 @@ class Access:
         return "".join(f"{name}={value}\n" for name, value in lines.items())
 
 
-def kafka_python(access: Access) -> str:
+def kafka_python(access: Access, within_s: float = WAIT_S) -> str:
+    """One that is refused tries again until ``within_s`` is over."""
     from kafka import KafkaConsumer, KafkaProducer
     from kafka.errors import KafkaError
     from kafka.net.sasl.oauth import AbstractTokenProvider
@@ -99,7 +100,7 @@ def kafka_python(access: Access) -> str:
     if access.mechanism == "OAUTHBEARER":
         settings["sasl_oauth_token_provider"] = Provider()
     try:
-        with KafkaProducer(**settings, max_block_ms=WAIT_S * 1000, bootstrap_timeout_ms=3000) as producer:
+        with KafkaProducer(**settings, max_block_ms=WAIT_S * 1000, bootstrap_timeout_ms=within_s * 1000) as producer:
             producer.send(TOPIC, b"hello").get(timeout=WAIT_S)
     except KafkaError as error:
         gc.collect()  # a producer that fails to begin leaves sockets behind
