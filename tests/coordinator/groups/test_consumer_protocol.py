@@ -17,11 +17,15 @@ from topics import WAIT_S, fill
 from loadwise.coordinator import BrokerSettings, ConsumerGroupLimits, Coordinator, ThreadedCoordinator
 
 
+def beating(session_timeout_ms: int = 30_000) -> Coordinator:
+    """Make one with short heartbeats. By default it evicts no member because the machine is slow."""
+    limits = ConsumerGroupLimits(heartbeat_interval_ms=50, session_timeout_ms=session_timeout_ms)
+    return Coordinator(settings=BrokerSettings(consumer_groups=limits))
+
+
 @pytest.fixture(scope="module")
 def coordinator() -> Iterator[ThreadedCoordinator]:
-    """One with short intervals, so that the tests are quick."""
-    limits = ConsumerGroupLimits(heartbeat_interval_ms=50, session_timeout_ms=3000)
-    with Coordinator(settings=BrokerSettings(consumer_groups=limits)).in_thread() as running:
+    with beating().in_thread() as running:
         yield running
 
 
@@ -63,15 +67,15 @@ def produce(coordinator: ThreadedCoordinator, topic: str, count: int, partition:
     assert producer.flush(WAIT_S) == 0
 
 
-def until(members: Sequence[Consumer], reached: Callable[[], bool]) -> None:
-    """Poll all members until it is so."""
+def until(members: Sequence[Consumer], reached: Callable[[], bool], *passing: int) -> None:
+    """Poll all members until it is so; they report no errors but those with these codes."""
     deadline = time.monotonic() + WAIT_S
     while not reached():
         assert time.monotonic() < deadline, [member.assignment() for member in members]
         time.sleep(0 if members else 0.02)  # between two looks
         for member in members:
             message = member.poll(0.02)
-            assert message is None or message.error() is None
+            assert message is None or message.error() is None or message.error().code() in passing
 
 
 def counts(members: Sequence[Consumer]) -> list[int]:
@@ -118,14 +122,14 @@ def test_a_group_resumes_where_it_committed(
     assert sorted(read) == list(range(50))
 
 
-def test_a_crashed_member_is_replaced(
-    stack: ExitStack, coordinator: ThreadedCoordinator, topic_name: str, group_id: str
-) -> None:
+def test_a_crashed_member_is_replaced(stack: ExitStack, topic_name: str, group_id: str) -> None:
+    coordinator = stack.enter_context(beating(session_timeout_ms=3000).in_thread())
     coordinator.create_topic(topic_name, 4)
     members = [consumer(stack, coordinator, group_id, [topic_name]) for _ in range(2)]
     # A member that does not poll any more leaves its partitions to the others, once max.poll.interval.ms is over.
     silent = consumer(stack, coordinator, group_id, [topic_name], max_poll_interval_ms=1000)
-    until([*members, silent], lambda: sorted(counts([*members, silent])) == [1, 1, 2])
+    everybody = [*members, silent]  # a slow machine may poll it late while all still do
+    until(everybody, lambda: sorted(counts(everybody)) == [1, 1, 2], KafkaError._MAX_POLL_EXCEEDED)
     until(members, lambda: counts(members) == [2, 2])
 
 
