@@ -19,6 +19,7 @@ from uneven import ERRORS, FEW, LEASE_RECORDS, PARTITIONS, leader_of, unacknowle
 from loadwise import ConfluentProducer, Dispatcher, SpreadKeys, confluent_producer
 from loadwise.coordinator import ThreadedCoordinator
 from loadwise.dispatcher import BadDispatcherError
+from loadwise.dispatcher.clients import confluent_kafka
 
 
 class Deliveries:
@@ -110,7 +111,10 @@ def test_a_slowed_broker_gets_less_and_comes_back(
     until(lambda: again.append(lease()) or again[-1][2] >= 5, lambda: again)
 
 
-def test_the_first_record_waits_for_metadata(cluster: ThreadedCoordinator, topic: str) -> None:
+def test_the_first_record_waits_for_metadata(
+    cluster: ThreadedCoordinator, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confluent_kafka, "_FIRST_RECORD_S", WAIT_S)
     producer = confluent_producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 60_000})
     producer.produce(topic, b"v")
     assert unacknowledged(producer.dispatcher, 1, 2, 3) == 1
@@ -151,6 +155,7 @@ def test_a_topic_that_is_created_again_with_fewer_partitions_takes_records_at_on
     for _ in range(2 * PARTITIONS):
         producer.produce(name, b"v", key)
         producer.flush()
+    assert producer._metadata.wait(WAIT_S)  # the last reading before the lease ends, which it does not here
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     admin.delete_topics([name])[name].result()
     admin.create_topics([NewTopic(name, 1)])[name].result()
