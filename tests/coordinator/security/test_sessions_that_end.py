@@ -156,4 +156,5 @@ def test_librdkafka_renews_its_sessions_and_loses_nothing() -> None:
             producer.poll(0.05)
         assert producer.flush(WAIT_S) == 0
     assert delivered == [None] * sent
-    assert {each.code() for each in errors} <= {KafkaError._ALL_BROKERS_DOWN}
+    late = [each.str() for each in errors if each.code() != KafkaError._ALL_BROKERS_DOWN]
+    assert all("Local: Broker transport failure" in each for each in late), late  # hung up on, not refused
