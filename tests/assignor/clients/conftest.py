@@ -9,14 +9,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
+from patience import LIMITS
 from polled import know
 from topics import WAIT_S
 
-from loadwise.assignor.clients import watch
 from loadwise.assignor.clients.aiokafka import consumer as aiokafka
-from loadwise.assignor.clients.aiokafka import lag as aiokafka_lag
 from loadwise.assignor.clients.kafka_python import consumer as kafka_python
-from loadwise.assignor.clients.kafka_python import lag as kafka_python_lag
 
 QUICK = {"heartbeat_interval_ms": 100, "session_timeout_ms": 30_000, "enable_auto_commit": False}
 """A member learns of a rebalance by its heartbeat; none is evicted because the machine is slow."""
@@ -27,11 +25,8 @@ Owned = set[tuple[str, int]]
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A consumer waits for its first reading of the lag however slow the machine is: no test sees it join without."""
-    monkeypatch.setattr(kafka_python, "FIRST_READING_S", WAIT_S)
-    monkeypatch.setattr(aiokafka, "FIRST_READING_S", WAIT_S)
-    monkeypatch.setattr(watch, "FIRST_READING_S", WAIT_S)
-    monkeypatch.setattr(kafka_python_lag, "_TIMEOUT_MS", int(1000 * WAIT_S))
-    monkeypatch.setattr(aiokafka_lag, "_TIMEOUT_S", WAIT_S)
+    for place, limit in LIMITS.items():
+        monkeypatch.setattr(place, limit)
 
 
 async def eventually(condition: Callable[[], bool], timeout_s: float = WAIT_S) -> None:

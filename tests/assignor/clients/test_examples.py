@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import patience
 import pytest
 from topics import WAIT_S, fill, make_topic
 
@@ -23,7 +24,7 @@ def filled(broker, topic_name):
 
 
 def run(script, *arguments):
-    command = [sys.executable, EXAMPLES / script, *arguments]
+    command = [sys.executable, patience.__file__, EXAMPLES / script, *arguments]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=2 * WAIT_S, check=False)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
