@@ -153,21 +153,6 @@ def test_a_client_that_is_joining_already_is_not_told_to_have_been_asked(caplog)
     assert not group.members["a"].leader._watch.restraint.memory(round(group.now_s * 1000)).ages_ms
 
 
-def test_the_leader_learns_from_commits_how_fast_members_are():
-    """Only from notes of members on what they own, and from the newest of each."""
-    group = Group("a", "b", "c")
-    group.rebalance()
-    mine, other = sorted(group.owned("b")), sorted(group.owned("c"))
-    notes = {mine[0]: ("b", 20, 300.0), mine[1]: ("b", 10, 9e9), other[0]: ("b", 30, 9e9), other[1]: ("c", 5, 700.0)}
-    group.metadata = {
-        number: CommitNote(member=member, at_ms=at_ms, measured_per_s=speed).encode()
-        for number, (member, at_ms, speed) in notes.items()
-    } | {mine[2]: "a user's own"}
-    group.run([50.0] * PARTITIONS, 10)
-    estimates = group.members["a"].leader._watch.estimates
-    assert estimates.known_of(["a", "b", "c"]) == {"a": 0.0, "b": 300.0, "c": 700.0}
-
-
 @pytest.mark.parametrize("costs", [{}, {"t": 3.0}])
 def test_the_leader_learns_from_members_what_records_cost(caplog, costs):
     """From their notes, and from what they join with, unless the costs are stated."""
@@ -476,20 +461,6 @@ def test_nobody_is_made_to_wait_for_a_member_that_stands_still(caplog):
     assert len(group.asked) == 1
 
 
-def test_a_member_that_tells_of_itself_is_not_waited_for_though_it_processes_nothing():
-    """It has paused its partitions, and polls: it would join at once."""
-    group = Group("a", "b", "c")
-    group.members["a"].leader.busy = Mock(per_s=SPEED, each_s={})
-    group.rebalance()
-    group.run([112.5] * PARTITIONS, 60)
-    group.hang("b")
-    [number, *_] = group.owned("b")
-    for second in range(0, 120, 5):
-        group.metadata[number] = CommitNote(member="b", at_ms=second, measured_per_s=SPEED).encode()
-        group.run([112.5] * PARTITIONS, 5)
-    assert group.asked
-
-
 @pytest.mark.parametrize("max_poll_s", [150, 300])
 def test_a_member_that_processes_nothing_for_longer_than_clients_may_not_poll_is_not_waited_for(max_poll_s):
     group = Group("a", "b", "c", max_poll_s=max_poll_s)
@@ -501,35 +472,6 @@ def test_a_member_that_processes_nothing_for_longer_than_clients_may_not_poll_is
     assert group.asked == []
     group.run([112.5] * PARTITIONS, 30)
     assert len(group.asked) == 1
-
-
-@pytest.mark.parametrize("interval_s", [5, 10])
-def test_a_member_that_stands_still_and_has_joined_at_once_is_not_waited_for(interval_s):
-    """It has paused its partitions, and polls. Once it has gone on, it may hang as well as any other."""
-    group = Group("a", "b", "c", interval_s=interval_s)
-    group.members["a"].leader.busy = Mock(per_s=SPEED, each_s={})
-    group.rebalance()
-    group.run([112.5] * PARTITIONS, 60, step_s=interval_s)
-    group.hang("b")
-    for number in group.owned("b"):
-        group.metadata[number] = CommitNote(member="b", at_ms=1, measured_per_s=SPEED).encode()
-    group.run([112.5] * PARTITIONS, 60, step_s=interval_s)
-    for number in group.owned("a") | group.owned("c"):
-        group.done[number] = group.end[number] = group.end[number] + 100  # b gets some of these, and not their merits
-    had = group.owned("b")
-    group.rebalance()
-    assert group.owned("b") - had
-    assert group.asked == []
-    group.run([112.5] * PARTITIONS, 200, step_s=interval_s)
-    assert len(group.asked) == 1
-
-    group.hang("")
-    group.rebalance()
-    group.run([10.0] * PARTITIONS, 600, step_s=interval_s)
-    asked = len(group.asked)
-    group.hang("b")
-    group.run([112.5] * PARTITIONS, 200, step_s=interval_s)
-    assert len(group.asked) == asked
 
 
 def test_a_member_left_empty_because_of_its_speed_is_logged_once(caplog):
@@ -548,22 +490,6 @@ def test_a_member_left_empty_because_of_its_speed_is_logged_once(caplog):
     group.rebalance()
     assert group.owned("c")
     assert group.members["a"].explain().too_slow == ()
-
-
-@pytest.mark.parametrize("told", [0.0, 500.0])
-def test_a_partition_whose_member_stands_still_is_not_taken_for_too_much(told, caplog):
-    """Any member could process it. The others have little to do, and what they do shows no more than that."""
-    group = Group("a", "b", "c")
-    group.rebalance()
-    [hot, *_] = group.owned("b")
-    rates = [600.0 if number == hot else 10.0 for number in range(PARTITIONS)]
-    group.members["a"].leader.busy = Mock(per_s=told, each_s={})
-    group.run(rates, 90)
-    group.hang("b")
-    group.run(rates, 600)
-    group.hang("")
-    group.run(rates, 60)
-    assert "falls behind wherever it is" not in caplog.text
 
 
 @pytest.mark.parametrize("minutes", [20, pytest.param(120, marks=pytest.mark.long)])

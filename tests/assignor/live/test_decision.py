@@ -185,6 +185,17 @@ def test_a_member_that_stands_still_is_waited_for():
     assert not decisions[-1].ask
 
 
+@pytest.mark.parametrize(("took_ms", "waiting"), [(1000, False), (6000, True)])
+def test_a_member_that_stood_still_and_joined_at_once_is_not_waited_for(took_ms, waiting):
+    group = Group()
+    group.reads(3, (100, 100, 100, 100))
+    group.reads(4, (800, 800, 100, 100), (0, 0, 100, 100))
+    group.watch.handle(Rebalancing(at_ms=35_000))
+    at_ms = 35_000 + took_ms
+    group.watch.handle(Assigned(target=group.target, generation=4, at_ms=at_ms, duration_ms=took_ms))
+    assert group.reads(6, (800, 800, 100, 100), (0, 0, 100, 100)).waiting is waiting
+
+
 def test_the_hourly_limit_is_reported_once():
     group = Group(most_per_hour=0)
     group.read()
