@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import aiokafka
 import confluent_kafka
@@ -97,13 +98,22 @@ def committed(coordinator: ThreadedCoordinator, group_id: str) -> list[int | Non
     return [each.committed for each in groups[group_id].partitions] if group_id in groups else []
 
 
-@pytest.mark.parametrize("error", ["COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR"])
-def test_an_error_that_can_be_retried_is_retried(
-    faulty: ThreadedCoordinator, commit: Callable[..., None], group_id: str, error: str
+@pytest.mark.parametrize(
+    ("fault", "conditions"),
+    [
+        ("answer", {"error": "COORDINATOR_LOAD_IN_PROGRESS"}),
+        ("answer", {"error": "NOT_COORDINATOR"}),
+        ("disconnect", {"after_handling": False}),
+        ("disconnect", {"after_handling": True}),
+        ("drop", {}),
+    ],
+)
+def test_a_commit_that_can_be_retried_is_retried(
+    faulty: ThreadedCoordinator, commit: Callable[..., None], group_id: str, fault: str, conditions: dict[str, Any]
 ) -> None:
-    fault = faulty.faults.answer("OffsetCommit", error, group=group_id)
-    commit()
-    assert (fault.hits, committed(faulty, group_id)) == (1, [OFFSET])
+    met = getattr(faulty.faults, fault)("OffsetCommit", group=group_id, **conditions)
+    commit(request_timeout_ms=IMPATIENCE_MS if fault == "drop" else PATIENCE_MS)
+    assert (met.hits, committed(faulty, group_id)) == (1, [OFFSET])
 
 
 def test_an_error_that_cannot_be_retried_is_raised(
@@ -123,23 +133,6 @@ def test_an_answer_that_lies_loses_the_commit(
     commit()
     assert fault.hits
     assert committed(faulty, group_id) == []
-
-
-@pytest.mark.parametrize("after_handling", [False, True])
-def test_a_closed_connection_is_opened_again(
-    faulty: ThreadedCoordinator, commit: Callable[..., None], group_id: str, after_handling: bool
-) -> None:
-    fault = faulty.faults.disconnect("OffsetCommit", group=group_id, after_handling=after_handling)
-    commit()
-    assert (fault.hits, committed(faulty, group_id)) == (1, [OFFSET])
-
-
-def test_an_answer_that_never_comes_is_given_up_and_asked_for_again(
-    faulty: ThreadedCoordinator, commit: Callable[..., None], group_id: str
-) -> None:
-    fault = faulty.faults.drop("OffsetCommit", group=group_id)
-    commit(request_timeout_ms=IMPATIENCE_MS)
-    assert (fault.hits, committed(faulty, group_id)) == (1, [OFFSET])
 
 
 def test_a_delay_lasts_until_the_clock_says_so(
