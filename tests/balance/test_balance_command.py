@@ -206,10 +206,3 @@ def test_a_folder_that_cannot_be_written(cluster: Path) -> None:
     result = run(cluster, "--out", cluster)
     assert result.exit_code == 2
     assert "cannot be written" in result.stderr
-
-
-def test_no_broker_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loadwise.running_group.admin._TIMEOUT_MS", 100)
-    result = run("--bootstrap-servers", "127.0.0.1:1")
-    assert result.exit_code == 1
-    assert "no Kafka answers at 127.0.0.1:1" in result.stderr

@@ -146,10 +146,10 @@ def test_wrong_usage_is_one_line_and_status_2(words: str, refusal: str) -> None:
     assert len(called.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("command", ["compare", "watch"])
+@pytest.mark.parametrize("command", ["balance", "compare --group g", "watch --group g"])
 def test_a_broker_that_does_not_answer_is_status_1(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loadwise.running_group.admin._TIMEOUT_MS", 100)
-    called = invoke([command, "--bootstrap-servers", "127.0.0.1:1", "--group", "g"])
+    called = invoke([*command.split(), "--bootstrap-servers", "127.0.0.1:1"])
     assert called.exit_code == 1
     assert "no Kafka answers at 127.0.0.1:1" in called.stderr
 
