@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from group_strategies import Group, groups
 from hypothesis import given
@@ -77,12 +76,6 @@ def test_staging_settles_in_two_rounds_and_never_doubles(name: str, group: Group
             break
         group = group.owning(staged, 9 + round_)
     assert round_ < 2, "the second round had to withhold partitions again"
-
-
-@every_algorithm
-def test_nobody_and_nothing_are_fine(assignor: Assignor) -> None:
-    assert assignor.assign(Group((), {"a": 3}).snapshot()).by_member() == {}
-    assert np.array_equal(assignor.assign(Group((), {}).snapshot()).owner, [])
 
 
 def test_every_strategy_has_its_algorithm() -> None:
