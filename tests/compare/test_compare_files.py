@@ -37,7 +37,7 @@ def test_a_case_needs_no_strategy_and_its_options_are_heeded() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"topics": {},\n "members": [1,]}', "group.json, line 2, column 16: not JSON"),
+        ('{"topics": {},\n "members": [1 2]}', "group.json, line 2, column 16: not JSON"),
         ("topic,partition,load\nt,0,1\n", "group.json, line 1, column 1: not JSON"),
         ("topic,partition,load\nt,0,1\n", "give a CSV of loads with --loads"),
         (json.dumps(CASE) + "\n" + json.dumps(CASE), "line 2, column 1: not JSON (Extra data); write one case as one"),

@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import get_args
@@ -46,10 +47,9 @@ def filled(path: Path, records: int = 3) -> None:
 
 
 def log_of(path: Path) -> PartitionLog:
-    directory = Directory(path)
     cluster = new_router().cluster
-    cluster.load(directory.read(), directory, 1000)
-    directory.close()
+    with closing(Directory(path)) as directory:
+        cluster.load(directory.read(), directory, 1000)
     log = cluster.topics.log("t", 0)
     assert log is not None
     return log
