@@ -24,12 +24,7 @@ class Administrator(Configurator):
     """A session that asks what administrators ask."""
 
     def offset(self, timestamp: int, version: int = 11) -> tuple[int, int, int]:
-        row = {"partition_index": 0, "timestamp": timestamp}
-        request = client_request(
-            "ListOffsets", version, isolation_level=0, timeout_ms=1000,
-            topics=[{"name": self.topic, "partitions": [row]}],
-        )  # fmt: skip
-        (found,) = self.exchange(request).topics[0].partitions
+        found = self.listed_offset(timestamp, version=version)
         return found.error_code, found.offset, found.timestamp
 
     def delete_before(self, offset: int, *, partition: int = 0, topic: str | None = None) -> tuple[int, int]:

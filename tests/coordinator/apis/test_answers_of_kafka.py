@@ -112,12 +112,7 @@ def committed(session: ConsumerSession, metadata_text: str) -> int:
 
 
 def listed_by_largest_timestamp(session: ConsumerSession, isolation_level: int) -> tuple[int, int]:
-    row = {"partition_index": 0, "timestamp": -3}
-    request = client_request(
-        "ListOffsets", 8, isolation_level=isolation_level, timeout_ms=1000,
-        topics=[{"name": session.topic, "partitions": [row]}],
-    )  # fmt: skip
-    (found,) = session.exchange(request).topics[0].partitions
+    found = session.listed_offset(-3, version=8, isolation=isolation_level)
     return found.error_code, found.offset
 
 

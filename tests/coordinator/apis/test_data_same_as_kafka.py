@@ -73,12 +73,7 @@ class Records(Session):
     def offsets(self, *timestamps: int, version: int = 8, epoch: int = -1, partition: int = 0) -> Any:
         answers = []
         for timestamp in timestamps:
-            row = {"partition_index": partition, "current_leader_epoch": epoch, "timestamp": timestamp}
-            request = client_request(
-                "ListOffsets", version, isolation_level=0, timeout_ms=1000,
-                topics=[{"name": self.topic, "partitions": [row]}],
-            )  # fmt: skip
-            (found,) = self.exchange(request).topics[0].partitions
+            found = self.listed_offset(timestamp, version=version, partition=partition, epoch=epoch)
             answers.append((found.error_code, found.offset, found.timestamp, found.leader_epoch))
         return answers
 

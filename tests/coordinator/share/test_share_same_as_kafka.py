@@ -19,18 +19,7 @@ GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 
 
 def what_is_advertised(broker: ShareSession) -> Iterator[Any]:
-    reply = broker.ask("ApiVersions", 4, client_software_name="test", client_software_version="1")
-    yield {
-        each.api_key: (each.min_version, each.max_version)
-        for each in reply.api_keys
-        if each.api_key in {76, 77, 78, 79, 90, 91, 92}
-    }
-    yield [
-        (each.name, each.min_version, each.max_version)
-        for each in reply.supported_features
-        if each.name == "share.version"
-    ]
-    yield [each.max_version_level for each in reply.finalized_features if each.name == "share.version"]
+    yield broker.advertised({76, 77, 78, 79, 90, 91, 92}, "share.version")
 
 
 def what_a_heartbeat_needs(broker: ShareSession) -> Iterator[Any]:

@@ -27,14 +27,7 @@ def tells(*codes: int) -> Callable[[Any], bool]:
 
 
 def what_is_advertised(broker: StreamsSession) -> Iterator[Any]:
-    reply = broker.ask("ApiVersions", 4, client_software_name="test", client_software_version="1")
-    yield {each.api_key: (each.min_version, each.max_version) for each in reply.api_keys if each.api_key in {88, 89}}
-    yield [
-        (each.name, each.min_version, each.max_version)
-        for each in reply.supported_features
-        if each.name == "streams.version"
-    ]
-    yield [each.max_version_level for each in reply.finalized_features if each.name == "streams.version"]
+    yield broker.advertised({88, 89}, "streams.version")
 
 
 def what_a_first_heartbeat_needs(broker: StreamsSession) -> Iterator[Any]:

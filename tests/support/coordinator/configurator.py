@@ -36,9 +36,7 @@ class Configurator(Session):
         return answer.error_code, name
 
     def end(self) -> tuple[int, int]:
-        row = {"partition_index": 0, "timestamp": -1}
-        answer = self.ask("ListOffsets", 7, isolation_level=0, topics=[{"name": self.topic, "partitions": [row]}])
-        (found,) = answer.topics[0].partitions
+        found = self.listed_offset()
         return found.error_code, found.offset
 
     def describe(self, kind: int, name: str, *keys: str) -> Any:
@@ -54,24 +52,15 @@ class Configurator(Session):
 
     def alter(self, kind: int, name: str, *operations: tuple[int, str, str | None], check: bool = False) -> int:
         rows = [{"name": each, "config_operation": what, "value": value} for what, each, value in operations]
-        answer = self.ask(
-            "IncrementalAlterConfigs",
-            1,
-            resources=[{"resource_type": kind, "resource_name": name, "configs": rows}],
-            validate_only=check,
-        )
-        (found,) = answer.responses
-        return int(found.error_code)
+        return self._change("IncrementalAlterConfigs", 1, kind, name, rows, check=check)
 
     def replace(self, kind: int, name: str, *configs: tuple[str, str | None]) -> int:
         rows = [{"name": each, "value": value} for each, value in configs]
-        answer = self.ask(
-            "AlterConfigs",
-            2,
-            resources=[{"resource_type": kind, "resource_name": name, "configs": rows}],
-            validate_only=False,
-        )
-        (found,) = answer.responses
+        return self._change("AlterConfigs", 2, kind, name, rows, check=False)
+
+    def _change(self, api: str, version: int, kind: int, name: str, rows: list[Any], *, check: bool) -> int:
+        resource = {"resource_type": kind, "resource_name": name, "configs": rows}
+        (found,) = self.ask(api, version, resources=[resource], validate_only=check).responses
         return int(found.error_code)
 
     def settled(self, kind: int, name: str, key: str, value: str) -> Any:

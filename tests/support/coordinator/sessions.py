@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from client_messages import client_request, client_response, request_bytes
@@ -152,6 +152,25 @@ class Session:
     def wait_for_topic(self) -> None:
         request = client_request("Metadata", 12, topics=[{"name": self.topic}], allow_auto_topic_creation=False)
         until(lambda: not self.exchange(request).topics[0].error_code)
+
+    def advertised(self, keys: Set[int], feature: str) -> Any:
+        """The versions of these APIs and of a feature, and the feature's level."""
+        reply = self.ask("ApiVersions", 4, client_software_name="test", client_software_version="1")
+        return (
+            {each.api_key: (each.min_version, each.max_version) for each in reply.api_keys if each.api_key in keys},
+            [(each.min_version, each.max_version) for each in reply.supported_features if each.name == feature],
+            [each.max_version_level for each in reply.finalized_features if each.name == feature],
+        )
+
+    def listed_offset(
+        self, timestamp: int = -1, *, version: int = 7, partition: int = 0, epoch: int = -1, isolation: int = 0
+    ) -> Any:
+        """What ListOffsets tells of one partition of the topic; by default, where it ends."""
+        row = {"partition_index": partition, "current_leader_epoch": epoch, "timestamp": timestamp}
+        topics = [{"name": self.topic, "partitions": [row]}]
+        answer = self.ask("ListOffsets", version, isolation_level=isolation, topics=topics, timeout_ms=1000)
+        (found,) = answer.topics[0].partitions
+        return found
 
     def produce(self, records: bytes, acks: int = -1) -> tuple[int, int]:
         data = {"name": self.topic, "partition_data": [{"index": 0, "records": records}]}

@@ -171,11 +171,7 @@ class Transactor(Session):
         return found.error_code, found.committed_offset, found.metadata
 
     def offsets(self, partition: int, isolation: int, timestamp: int = -1) -> tuple[int, int]:
-        row = {"partition_index": partition, "timestamp": timestamp}
-        answer = self.ask(
-            "ListOffsets", 7, isolation_level=isolation, topics=[{"name": self.topic, "partitions": [row]}]
-        )
-        (found,) = answer.topics[0].partitions
+        found = self.listed_offset(timestamp, partition=partition, isolation=isolation)
         return found.error_code, found.offset
 
     def read(self, offset: int = 0, *, committed: bool, partition: int = 0, most: int = 100_000) -> tuple[Any, ...]:
