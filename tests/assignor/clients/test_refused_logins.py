@@ -6,6 +6,7 @@ import asyncio
 import gc
 import itertools
 import socket
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -25,14 +26,14 @@ from loadwise.coordinator import Certificates, Coordinator, Security, TlsFiles
 
 LONG_MS = 3_600_000
 """The test would hang if a refusal were only noticed after the client's own timeout."""
-SHORT_MS = 1000
-"""For a broker that never answers, which a client may not know."""
+SHORT_S = 0.3
+"""How long a client still tries after the first failure: it may not know that the broker never answers."""
 LOGIN = Access(address="", mechanism="PLAIN", user="owner", password=PASSWORDS["owner"])
 
 
-def kafka_python(access: Access, timeout_ms: int = LONG_MS) -> None:
+def kafka_python(access: Access) -> None:
     try:
-        kafka_python_consumer("t", group_id="g", bootstrap_timeout_ms=timeout_ms, **access.python())
+        kafka_python_consumer("t", group_id="g", bootstrap_timeout_ms=LONG_MS, **access.python())
     finally:
         gc.collect()  # a consumer that fails to begin leaves sockets behind
 
@@ -60,11 +61,43 @@ def confluent(access: Access) -> None:
 CLIENTS = [kafka_python, aiokafka, confluent]
 
 
+class Deadline:
+    """Until when kafka-python looks for a broker; a test brings it forward."""
+
+    def __init__(self) -> None:
+        self._at_s = time.monotonic() + LONG_MS / 1000
+
+    def comes(self, in_s: float = 0.0) -> None:
+        self._at_s = min(self._at_s, time.monotonic() + in_s)
+
+    def __gt__(self, now_s: float) -> bool:
+        return self._at_s > now_s
+
+    def __sub__(self, now_s: float) -> float:
+        return self._at_s - now_s
+
+
 @pytest.fixture
-def soon(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., None], Access], None]:
-    """Runs a client that gives up soon where no broker answers."""
-    monkeypatch.setattr(logins, "BOOTSTRAP_TIMEOUT_MS", SHORT_MS)
-    return lambda client, access: client(access, **({"timeout_ms": SHORT_MS} if client is kafka_python else {}))
+def deadline(monkeypatch: pytest.MonkeyPatch) -> Deadline:
+    bootstrap, until = logins._Manager._do_bootstrap, Deadline()
+
+    async def bootstrap_until(self: Any, _: float) -> Any:
+        return await bootstrap(self, until)
+
+    monkeypatch.setattr(logins._Manager, "_do_bootstrap", bootstrap_until)
+    return until
+
+
+@pytest.fixture
+def soon(deadline: Deadline, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client gives up soon after the first failure, however long that takes on a slow machine."""
+    failed = logins._Manager._failed
+
+    def failed_and_late(*args: Any) -> None:
+        failed(*args)
+        deadline.comes(in_s=SHORT_S)
+
+    monkeypatch.setattr(logins._Manager, "_failed", failed_and_late)
 
 
 @contextmanager
@@ -100,27 +133,28 @@ def test_a_refused_certificate_is_raised(
         client(Access(address=address, protocol="SSL", authority=(ours if trusts else others).authority))
 
 
+@pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
-def test_a_login_that_is_missing_is_named(client: Callable[..., None], soon: Callable[..., None]) -> None:
+def test_a_login_that_is_missing_is_named(client: Callable[[Access], None]) -> None:
     with (
         listening(protocol="SASL_PLAINTEXT", users=PASSWORDS, mechanisms=("PLAIN",)) as address,
         pytest.raises(Exception, match=rf"no Kafka answers at {address} \(.* does it require a login by SASL"),
     ):
-        soon(client, Access(address=address, protocol="PLAINTEXT"))
+        client(Access(address=address, protocol="PLAINTEXT"))
 
 
+@pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
-def test_missing_tls_is_named(
-    client: Callable[..., None], tmp_path_factory: pytest.TempPathFactory, soon: Callable[..., None]
-) -> None:
+def test_missing_tls_is_named(client: Callable[[Access], None], tmp_path_factory: pytest.TempPathFactory) -> None:
     tls = TlsFiles(keystore=Certificates(tmp_path_factory.mktemp("certificates")).broker)
     with (
         listening(protocol="SSL", tls=tls) as address,
         pytest.raises(Exception, match=rf"no Kafka answers at {address} \(.*: does it require TLS\?"),
     ):
-        soon(client, Access(address=address, protocol="PLAINTEXT"))
+        client(Access(address=address, protocol="PLAINTEXT"))
 
 
+@pytest.mark.usefixtures("soon")
 def test_an_attempt_without_an_answer_hides_no_earlier_reason() -> None:
     """kafka-python tries again until its time is over; the last attempt may have a millisecond."""
 
@@ -133,15 +167,18 @@ def test_an_attempt_without_an_answer_hides_no_earlier_reason() -> None:
         address = f"127.0.0.1:{server.getsockname()[1]}"
         pool.submit(hang_up_once)
         with pytest.raises(Exception, match=rf"no Kafka answers at {address} \(.*: does it require TLS\?"):
-            kafka_python(Access(address=address, protocol="PLAINTEXT"), SHORT_MS)
+            kafka_python(Access(address=address, protocol="PLAINTEXT"))
 
 
-def test_an_attempt_that_does_not_connect_in_time_hides_no_earlier_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attempt_that_does_not_connect_in_time_hides_no_earlier_reason(
+    deadline: Deadline, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its time may be over before the system has connected it, which kafka-python calls a connection error."""
     connect, attempts = KafkaNetSocket.connect, itertools.count()
 
     async def connect_once(*args: Any, **options: Any) -> socket.socket:
         if next(attempts):
+            deadline.comes()
             raise KafkaTimeoutError("Connection timed out")
         connected: socket.socket = await connect(*args, **options)
         return connected
@@ -151,7 +188,7 @@ def test_an_attempt_that_does_not_connect_in_time_hides_no_earlier_reason(monkey
         listening(protocol="SASL_PLAINTEXT", users=PASSWORDS, mechanisms=("PLAIN",)) as address,
         pytest.raises(Exception, match=rf"no Kafka answers at {address} \(.* does it require a login by SASL"),
     ):
-        kafka_python(Access(address=address, protocol="PLAINTEXT"), SHORT_MS)
+        kafka_python(Access(address=address, protocol="PLAINTEXT"))
     assert next(attempts) > 1
 
 
@@ -164,23 +201,22 @@ def test_a_login_that_is_not_asked_for_is_named(client: Callable[[Access], None]
         client(replace(LOGIN, address=address))
 
 
+@pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
 def test_tls_that_the_broker_does_not_use_is_named(
-    client: Callable[..., None],
-    tmp_path_factory: pytest.TempPathFactory,
-    soon: Callable[..., None],
-    caplog: pytest.LogCaptureFixture,
+    client: Callable[[Access], None], tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
     authority = Certificates(tmp_path_factory.mktemp("certificates")).authority
     with (
         listening(protocol="PLAINTEXT") as address,
         pytest.raises(Exception, match=rf"no Kafka answers at {address} \(.*: does its listener use TLS\?"),
     ):
-        soon(client, Access(address=address, protocol="SSL", authority=authority))
+        client(Access(address=address, protocol="SSL", authority=authority))
     assert "(a TLS client?)" in caplog.text
 
 
+@pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
-def test_a_broker_that_is_down_is_named(client: Callable[..., None], soon: Callable[..., None], nowhere: str) -> None:
+def test_a_broker_that_is_down_is_named(client: Callable[[Access], None], nowhere: str) -> None:
     with pytest.raises(Exception, match=rf"no Kafka answers at {nowhere} \(.*(111|61)"):
-        soon(client, Access(address=nowhere, protocol="PLAINTEXT"))
+        client(Access(address=nowhere, protocol="PLAINTEXT"))
