@@ -76,4 +76,5 @@ async def test_groups_live_through_all_of_it(
     for course in courses:
         if end_s > 3:
             assert course.rebalances >= 1, "the members that are left share what the dead one had"
-        assert len(course.moments) == len(shown) > 3
+        # A machine that stops as long as a short stream lasts shows it once.
+        assert len(course.moments) == len(shown) > (3 if end_s > 3 else 0)
