@@ -17,6 +17,7 @@ from confluent_kafka import Producer
 from topics import WAIT_S
 
 from loadwise.coordinator import Coordinator
+from loadwise.spark_source.cluster import offsets
 from loadwise.spark_source.errors import OffsetsUnavailableError, OptionError
 from loadwise.spark_source.options import stores as stores_module
 from loadwise.spark_source.options.query import parse
@@ -188,8 +189,9 @@ def test_certificates_that_an_executor_lacks_are_named_at_once(stores):
         next(reading)
 
 
-def test_a_server_that_is_not_trusted_is_named(tls, stores):
-    given = options(tls, stores, default__api__timeout__ms=2000)
+def test_a_server_that_is_not_trusted_is_named(tls, stores, monkeypatch):
+    monkeypatch.setattr(offsets, "PATIENCE_S", 0.5)  # from the refusal on
+    given = options(tls, stores)
     given |= {"kafka.ssl.truststore.location": str(stores / "client.pem"), "kafka.ssl.truststore.type": "PEM"}
     remedy = "; check kafka.security.protocol, kafka.ssl.truststore.location and the other kafka.ssl.* options"
     with pytest.raises(OffsetsUnavailableError, match="certificate verify failed") as refused:

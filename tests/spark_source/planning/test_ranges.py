@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from time import monotonic
 
 import confluent_kafka
 import pytest
@@ -12,6 +13,7 @@ from topics import WAIT_S
 
 from loadwise.coordinator import Coordinator
 from loadwise.spark_source.cluster import offsets as cluster_offsets
+from loadwise.spark_source.cluster.client import Client
 from loadwise.spark_source.errors import DataLossError, OffsetsUnavailableError, OptionError
 from loadwise.spark_source.options.query import parse
 
@@ -120,7 +122,11 @@ def test_topics_are_asked_for_in_one_question_and_the_missing_one_is_named(coord
         resolved(parse(options | {"subscribe": ",".join([*names, topic_name])}))
 
 
-def test_brokers_that_do_not_answer_are_named(topic_name, nowhere):
+def test_brokers_that_do_not_answer_are_named(topic_name, nowhere, monkeypatch):
+    note, noted, began_s = Client.note, [], monotonic()
+    monkeypatch.setattr(Client, "note", lambda client, error: noted.append(note(client, error)))
+    # No time passes until librdkafka has found nobody there, however slow the machine is.
+    monkeypatch.setattr(cluster_offsets, "monotonic", lambda: monotonic() if noted else began_s)
     options = {"kafka.bootstrap.servers": nowhere, "kafka.default.api.timeout.ms": "300", "subscribe": topic_name}
     with pytest.raises(OffsetsUnavailableError) as refused:
         resolved(parse(options))
