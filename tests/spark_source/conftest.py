@@ -13,12 +13,11 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
 from missing import skipped_where_missing
 from session_of_its_own import session_of_its_own
 from spark_connector import VERSION, JarsMissingError, shortfall, spark_jars
 from spark_program import SHORT_LIVED, SOCKET_TIMEOUT_S
-from topics import WAIT_S, grow_topic, make_topic
+from topics import WAIT_S, delete_topic, grow_topic, make_topic
 
 import loadwise
 from loadwise.coordinator.cluster.log import PartitionLog
@@ -114,16 +113,12 @@ class Topic:
 
     def delete(self) -> None:
         """Delete the topic and all that was written to it."""
-        admin = self._admin()
-        admin.delete_topics([self.name])[self.name].result(WAIT_S)
+        delete_topic(self.bootstrap_servers, self.name)
         self.written.clear()
 
     def create(self, partitions: int) -> None:
         """Make the topic anew."""
         make_topic(self.bootstrap_servers, self.name, partitions)
-
-    def _admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self.bootstrap_servers})
 
 
 @pytest.fixture

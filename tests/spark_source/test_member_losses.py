@@ -10,11 +10,10 @@ import pytest
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer
 from member_group import PARTITIONS, Group, Stream
 from pyspark.sql.streaming.datasource import ReadAllAvailable
-from topics import WAIT_S, fill, make_topic, until
+from topics import delete_topic, fill, make_topic, until
 
 from loadwise.spark_source import member_stream
 from loadwise.spark_source.cluster.group_members import Changes, GroupMembers, OnceAMinute
@@ -27,8 +26,7 @@ from loadwise.spark_source.stream import OURS_TO_LIMIT, LoadwiseStreamReader
 
 
 def delete(group):
-    admin = AdminClient({"bootstrap.servers": group.broker})
-    admin.delete_topics([group.topic])[group.topic].result(WAIT_S)
+    delete_topic(group.broker, group.topic)
 
 
 def commit(group, offset):

@@ -9,8 +9,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
-from confluent_kafka.admin import AdminClient
-from topics import WAIT_S, fill, make_topic
+from topics import delete_topic, fill, make_topic
 
 from loadwise.spark_source.cluster.offsets import Cluster
 from loadwise.spark_source.errors import DataLossError
@@ -38,8 +37,7 @@ class Scene:
         fill(self.broker, self.name, sizes)
 
     def make_anew(self, *sizes):
-        admin = AdminClient({"bootstrap.servers": self.broker})
-        admin.delete_topics([self.name])[self.name].result(WAIT_S)
+        delete_topic(self.broker, self.name)
         self.make(*sizes)
 
     def start(self, **options):

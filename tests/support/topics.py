@@ -38,6 +38,17 @@ def make_topic(bootstrap_servers: str, name: str, partitions: int, config: Mappi
     _wait_until_led(admin, name, partitions)
 
 
+def delete_topic(bootstrap_servers: str, name: str) -> None:
+    """Delete a topic, and wait until the broker no longer tells of it.
+
+    Kafka answers DeleteTopics when its controller has deleted the topic. If it is made anew before the broker knows,
+    `make_topic` may see the old one's leaders, and a producer may write to it.
+    """
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    admin.delete_topics([name])[name].result(WAIT_S)
+    until(lambda: name not in admin.list_topics(timeout=WAIT_S).topics, lambda: f"{name} is still told of")
+
+
 def grow_topic(bootstrap_servers: str, name: str, partitions: int) -> None:
     """Let a topic have so many partitions, and wait until the broker tells all of them with their leaders."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
