@@ -74,6 +74,22 @@ def committed(bootstrap_servers: str, group_id: str, topic: str, partitions: int
     return [each.offset for each in found]
 
 
+def take(consumer: Consumer, count: int, errors: list[KafkaError] | None = None) -> list[bytes]:
+    """The values of so many records, as they come; the reader is told of no errors but those that go to the list."""
+    values: list[bytes] = []
+    deadline = time.monotonic() + WAIT_S
+    while len(values) < count:
+        assert time.monotonic() < deadline, f"{len(values)} of {count} records came: {values[-10:]}"
+        for message in consumer.consume(count - len(values), 0.2):
+            error = message.error()
+            if error is None:
+                values.append(message.value())
+            else:
+                assert errors is not None, error
+                errors.append(error)
+    return values
+
+
 def fill(bootstrap_servers: str, topic: str, records: Sequence[int], *, batch_records: int = 10_000) -> None:
     """Produce so many records into each partition, no more than so many in a batch; all are there when this returns."""
     failures: list[KafkaError] = []

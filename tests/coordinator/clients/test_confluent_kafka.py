@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType
 from kafka_process import reserved_port
-from topics import WAIT_S
+from topics import WAIT_S, take
 
 from loadwise.coordinator import Coordinator, ThreadedCoordinator
 
@@ -39,17 +39,6 @@ def produce(coordinator: ThreadedCoordinator, topic: str, count: int, **options:
     assert failures == []
 
 
-def take(client: Consumer, count: int, within_s: float = WAIT_S) -> list[int]:
-    deadline = time.monotonic() + within_s
-    values: list[int] = []
-    while len(values) < count:
-        assert time.monotonic() < deadline, f"{len(values)} of {count} records came in {within_s} s"
-        for message in client.consume(count - len(values), 0.2):
-            assert message.error() is None
-            values.append(int(message.value()))
-    return values
-
-
 @pytest.mark.parametrize("compression", ["none", "lz4", "zstd"])
 def test_a_group_resumes_where_it_committed(
     coordinator: ThreadedCoordinator, topic_name: str, group_id: str, compression: str
@@ -63,7 +52,7 @@ def test_a_group_resumes_where_it_committed(
     second = consumer(coordinator, group_id, topic_name)
     rest = take(second, 40)
     second.close()
-    assert sorted(read + rest) == list(range(100))
+    assert sorted(map(int, read + rest)) == list(range(100))
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
@@ -84,7 +73,7 @@ def test_members_share_and_take_over(
     members.pop().close()
     until([4])
     produce(coordinator, topic_name, 20)
-    assert sorted(take(members[0], 20)) == list(range(20))
+    assert sorted(map(int, take(members[0], 20))) == list(range(20))
     members[0].close()
 
 

@@ -15,7 +15,7 @@ import pytest
 from aiokafka.errors import KafkaError as AiokafkaError
 from confluent_kafka.admin import AdminClient, NewTopic
 from sessions import Session
-from topics import WAIT_S, until
+from topics import WAIT_S, take, until
 
 from loadwise.coordinator import BadClusterError, Coordinator, ThreadedCoordinator
 
@@ -67,12 +67,7 @@ def with_confluent(address: str, values: list[bytes]) -> list[bytes]:
     settings = {"bootstrap.servers": address, "group.id": "g", "auto.offset.reset": "earliest", "log_level": 0}
     consumer = confluent_kafka.Consumer(settings)
     consumer.subscribe([TOPIC])
-    read: list[bytes] = []
-    while len(read) < len(values):
-        message = consumer.poll(WAIT_S)
-        assert message is not None
-        if message.error() is None:
-            read.append(message.value())
+    read = take(consumer, len(values), errors=[])
     consumer.close()
     return read
 
@@ -127,10 +122,7 @@ def test_a_member_goes_on_when_the_broker_of_its_group_dies(three: ThreadedCoord
     for number in range(3):
         producer.produce(TOPIC, str(number).encode())
         assert producer.flush(WAIT_S) == 0
-        message = consumer.poll(WAIT_S)
-        while message.error() is not None:
-            message = consumer.poll(WAIT_S)
-        assert message.value() == str(number).encode()
+        assert take(consumer, 1, errors=[]) == [str(number).encode()]
         coordinator = admin.describe_consumer_groups(["g"])["g"].result(WAIT_S).coordinator.id
         if number < 2:
             three.stop_broker(coordinator)
@@ -245,12 +237,7 @@ def test_a_transaction_goes_on_with_another_coordinator(three: ThreadedCoordinat
         {"bootstrap.servers": three.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest", "log_level": 0}
     )
     consumer.subscribe([TOPIC])
-    read: list[bytes] = []
-    while len(read) < 3:
-        message = consumer.poll(WAIT_S)
-        assert message is not None
-        if message.error() is None:
-            read.append(message.value())
+    read = take(consumer, 3, errors=[])
     consumer.close()
     assert sorted(read) == VALUES[:3]
 
@@ -292,16 +279,10 @@ def test_librdkafka_fetches_a_corrupted_batch_again(filled: ThreadedCoordinator)
     settings = {"bootstrap.servers": filled.bootstrap_servers, "group.id": "g", "check.crcs": True, "log_level": 0}
     consumer = confluent_kafka.Consumer({**settings, "auto.offset.reset": "earliest"})
     consumer.subscribe([TOPIC])
-    errors, values = [], []
-    while len(values) < len(VALUES):
-        message = consumer.poll(WAIT_S)
-        assert message is not None
-        if message.error() is None:
-            values.append(message.value())
-        else:
-            errors.append(message.error().code())
+    errors: list[confluent_kafka.KafkaError] = []
+    assert take(consumer, len(VALUES), errors) == VALUES
     consumer.close()
-    assert (errors, values, fault.hits) == ([confluent_kafka.KafkaError._BAD_MSG], VALUES, 1)
+    assert ([error.code() for error in errors], fault.hits) == ([confluent_kafka.KafkaError._BAD_MSG], 1)
 
 
 def test_a_fetch_without_records_does_not_use_a_corruption_up() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from kafka import KafkaConsumer, KafkaProducer
-from topics import WAIT_S
+from topics import WAIT_S, take
 
 from loadwise.coordinator import Coordinator, Security, Snapshot, ThreadedCoordinator
 
@@ -49,17 +48,6 @@ def consuming(cluster: ThreadedCoordinator, **config: Any) -> Consumer:
     )
 
 
-def polled(consumer: Consumer, count: int) -> list[bytes]:
-    values: list[bytes] = []
-    deadline = time.monotonic() + WAIT_S
-    while len(values) < count:
-        assert time.monotonic() < deadline
-        message = consumer.poll(1)
-        if message is not None and message.error() is None:
-            values.append(message.value())
-    return values
-
-
 def stored(cluster: ThreadedCoordinator, isolation: str) -> list[bytes]:
     """All that a reader sees in the topic."""
     reader = consuming(
@@ -79,11 +67,11 @@ def test_a_consumer_group_goes_on(cluster: ThreadedCoordinator) -> None:
     send(producer, b"0", b"1", b"2", b"3")
     consumer = consuming(cluster, **{"group.id": "g"})
     consumer.subscribe(["t"])
-    assert polled(consumer, 2) == [b"0", b"1"]
+    assert take(consumer, 2) == [b"0", b"1"]
     consumer.commit(offsets=[TopicPartition("t", 0, 2)], asynchronous=False)
     snapshot = cluster.snapshot()
     (before,) = cluster.groups.all()
-    assert polled(consumer, 2) == [b"2", b"3"]
+    assert take(consumer, 2) == [b"2", b"3"]
     # Else it may have fetched "4" before the cluster is put back, and would go on behind it.
     consumer.pause([TopicPartition("t", 0)])
     send(producer, b"4")
@@ -97,7 +85,7 @@ def test_a_consumer_group_goes_on(cluster: ThreadedCoordinator) -> None:
     assert committed.offset == 2
     # The same member: it need not join again, and reads where it was.
     consumer.resume([TopicPartition("t", 0)])
-    assert polled(consumer, 1) == [b"after"]
+    assert take(consumer, 1) == [b"after"]
     assert cluster.groups.get("g").generation == before.generation
     consumer.close()
 
