@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import Called, invoke
@@ -145,16 +146,27 @@ def test_a_broker_that_is_down_has_offline_replicas(brokers: ThreadedCoordinator
         ),
         (lambda faults: faults.answer("DescribeLogDirs", "CLUSTER_AUTHORIZATION_FAILED"), "give the user the right to"),
         (lambda faults: faults.disconnect("DescribeLogDirs", times=None, broker=2), "broker 2: socket disconnected"),
-        (lambda faults: faults.drop("DescribeLogDirs", broker=2), "broker 2: Request timed out after "),
     ],
 )
 def test_the_broker_that_does_not_answer_is_named(
     fault: Callable[[Faults], Fault], reason: str, brokers: ThreadedCoordinator
 ) -> None:
-    with connected(brokers.bootstrap_servers, {"request_timeout_ms": 1_000}, client_id="test") as admin:
+    with connected(brokers.bootstrap_servers, client_id="test") as admin:
         fault(brokers.faults)
         with pytest.raises(UnreadableClusterError, match=reason):
             _read(brokers, admin)
+
+
+def test_a_broker_that_is_silent_is_named(brokers: ThreadedCoordinator, admin: GroupAdmin) -> None:
+    send = admin._manager.send
+
+    def hurried(request: Any, node_id: int | None = None, **options: Any) -> Any:
+        return send(request, node_id=node_id, **options | ({"request_timeout_ms": 300} if node_id == 2 else {}))
+
+    admin._manager.send = hurried
+    brokers.faults.drop("DescribeLogDirs", broker=2)
+    with pytest.raises(UnreadableClusterError, match="broker 2: Request timed out after "):
+        _read(brokers, admin)
 
 
 def test_a_user_without_the_right_to_describe(tmp_path: Path) -> None:
