@@ -33,7 +33,7 @@ class Driver(HeartbeatDriver[ShareGroup]):
 
     def beat(self, member: str, epoch: int, *topics: str) -> ShareHeartbeatReply:
         reply = self.handle(
-            ShareHeartbeat(token=next(self._tokens), member_id=member, epoch=epoch, topics=topics or None)
+            ShareHeartbeat(token=next(self.tokens), member_id=member, epoch=epoch, topics=topics or None)
         )
         assert isinstance(reply, ShareHeartbeatReply)
         return reply

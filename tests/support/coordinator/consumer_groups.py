@@ -8,12 +8,13 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
+from heartbeat_groups import HeartbeatDriver
+
 from loadwise.assignor.live.reading import Position
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
-from loadwise.coordinator.groups.effects import Append, ConsumerHeartbeatReply, Reply, Transition
-from loadwise.coordinator.groups.events import ConsumerHeartbeat, Event, Tick
-from loadwise.coordinator.groups.records import Record
+from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply
+from loadwise.coordinator.groups.events import ConsumerHeartbeat, Tick
 
 
 @dataclass
@@ -137,30 +138,14 @@ class FakeLoads:
         return {at: end for at, end in self.before.items() if at[0] in there}
 
 
-class Driver:
-    """A group, its topics, a clock, and what came out."""
+class Driver(HeartbeatDriver[ConsumerGroup]):
+    """A consumer group, its topics, and their loads."""
 
     def __init__(self, topics: FakeTopics | None = None, **limits: Any) -> None:
         self.topics = topics or FakeTopics(t=6)
         self.loads = FakeLoads()
-        self.group = ConsumerGroup("g", self.topics, ConsumerGroupLimits(**limits), loads=self.loads)
+        super().__init__(ConsumerGroup("g", self.topics, ConsumerGroupLimits(**limits), loads=self.loads))
         self.now_ms = 1000
-        self.records: list[Record] = []
-        self.transitions: list[Transition] = []
-        self.replies: dict[int, Any] = {}
-        self.tokens = count(1)
-
-    def handle(self, event: Event) -> Any:
-        for effect in self.group.handle(event, self.now_ms):  # type: ignore[arg-type]  # tests send what it takes
-            match effect:
-                case Append(record):
-                    self.records.append(record)
-                case Reply(token, body):
-                    assert token not in self.replies
-                    self.replies[token] = body
-                case Transition():
-                    self.transitions.append(effect)
-        return self.replies.get(getattr(event, "token", 0))
 
     def beat(self, member_id: str, epoch: int, **fields: Any) -> ConsumerHeartbeatReply:
         reply = self.handle(ConsumerHeartbeat(token=next(self.tokens), member_id=member_id, epoch=epoch, **fields))

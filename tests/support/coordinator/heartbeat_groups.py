@@ -1,4 +1,4 @@
-"""A share group or a streams group to be driven without a network: a clock, and what came out."""
+"""A consumer, share or streams group to be driven without a network: a clock, and what came out."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from loadwise.coordinator.groups.effects import Append, Reply, Transition
 from loadwise.coordinator.groups.events import Event
 from loadwise.coordinator.groups.heartbeat_group import HeartbeatGroup
+from loadwise.coordinator.groups.records import Record
 from loadwise.coordinator.groups.service.journal import Journal
 
 GroupT = TypeVar("GroupT", bound=HeartbeatGroup)
@@ -19,9 +20,11 @@ class HeartbeatDriver(Generic[GroupT]):
     def __init__(self, group: GroupT) -> None:
         self.group = group
         self.now_ms = 0
+        self.records: list[Record] = []
         self.journal = Journal()
+        """The newest of them of each key."""
         self.transitions: list[Transition] = []
-        self._tokens = count(1)
+        self.tokens = count(1)
 
     def handle(self, event: Event) -> Any:
         """Give the group an event; answers the body of its reply, if it has one."""
@@ -29,9 +32,11 @@ class HeartbeatDriver(Generic[GroupT]):
         for effect in self.group.handle(event, self.now_ms):
             match effect:
                 case Append(record):
+                    self.records.append(record)
                     self.journal.append(record)
-                case Reply(_, body):
+                case Reply(token, body):
                     assert answer is None, "one answer"
+                    assert token == getattr(event, "token", None), "the event's own"
                     answer = body
                 case Transition():
                     self.transitions.append(effect)

@@ -87,7 +87,7 @@ class Driver(HeartbeatDriver[StreamsGroup]):
 
     def beat(self, member_id: str, epoch: int, **fields: Any) -> StreamsHeartbeatReply:
         """One heartbeat as it is written here."""
-        event = StreamsHeartbeat(token=next(self._tokens), member_id=member_id, epoch=epoch, **fields)
+        event = StreamsHeartbeat(token=next(self.tokens), member_id=member_id, epoch=epoch, **fields)
         reply = self.handle(event)
         assert isinstance(reply, StreamsHeartbeatReply)
         for topic in reply.missing_topics:

@@ -414,7 +414,7 @@ def test_a_restart_in_mid_rebalance_goes_on_from_there() -> None:
     first.beat()
     second.beat()
     first.beat()
-    records = [record for record in driver.records if isinstance(record, ConsumerRecord)]
+    records = [record for record in driver.journal if isinstance(record, ConsumerRecord)]
     driver.group = ConsumerGroup.replay("g", records, driver.topics, driver.now_ms, driver.group.limits)
     driver.settle(first, second)
     assert (first.count, second.count, driver.group.hard_state.epoch) == (3, 3, 3)

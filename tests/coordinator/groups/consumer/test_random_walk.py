@@ -13,7 +13,6 @@ from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.state import ConsumerGroupState
 from loadwise.coordinator.groups.consumer_records import LEFT_FOR_NOW, ConsumerRecord, MemberState
 from loadwise.coordinator.groups.events import ExpireSession, ForceRebalance, Leave, Leaver
-from loadwise.coordinator.groups.service.journal import Journal
 from loadwise.coordinator.groups.topic_view import fingerprint
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -129,10 +128,7 @@ class Walk(RuleBasedStateMachine):
 
     @rule()
     def a_restart(self) -> None:
-        journal = Journal()
-        for record in self.driver.records:
-            journal.append(record)
-        records = [record for record in journal if isinstance(record, ConsumerRecord)]
+        records = [record for record in self.driver.journal if isinstance(record, ConsumerRecord)]
         group = self.driver.group
         replayed = ConsumerGroup.replay(
             "g", records, self.driver.topics, self.driver.now_ms, group.limits, loads=self.driver.loads
