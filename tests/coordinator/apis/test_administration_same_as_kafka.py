@@ -46,7 +46,7 @@ class Administrator(Configurator):
 
     def elected(self, kind: int, *partitions: int) -> Any:
         asked = [{"topic": self.topic, "partitions": list(partitions)}, {"topic": "none", "partitions": [0]}]
-        answer = self.ask("ElectLeaders", 2, election_type=kind, topic_partitions=asked, timeout_ms=1000)
+        answer = self.ask("ElectLeaders", 2, election_type=kind, topic_partitions=asked, timeout_ms=60_000)
         return answer.error_code, [
             [each.error_code for each in found.partition_result] for found in answer.replica_election_results
         ]
@@ -56,7 +56,7 @@ class Administrator(Configurator):
         answer = self.ask(
             "AlterPartitionReassignments",
             1,
-            timeout_ms=1000,
+            timeout_ms=60_000,
             topics=[{"name": topic or self.topic, "partitions": [each]}],
         )
         return answer.error_code, [each.error_code for found in answer.responses for each in found.partitions]
