@@ -252,13 +252,6 @@ def test_an_unchanged_follower_gets_its_generation_again_and_a_changed_one_a_reb
     assert driver.beat(leader) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_a_leader_that_joins_again_gets_a_rebalance() -> None:
-    driver = Driver()
-    leader, _ = driver.stable(None, None)
-    driver.join(leader)
-    assert driver.group.state is GroupState.PREPARING_REBALANCE
-
-
 def test_an_unchanged_join_before_the_sync_is_answered_again() -> None:
     driver = Driver()
     first = driver.joined(driver.join())
@@ -330,16 +323,6 @@ def test_a_sync_during_a_rebalance_is_sent_back_to_join() -> None:
     (leader,) = driver.stable(None)
     driver.join()
     assert driver.synced(driver.sync(leader)).error is ErrorCode.REBALANCE_IN_PROGRESS
-
-
-def test_a_rebalance_sends_waiting_syncs_back() -> None:
-    driver = Driver(initial_rebalance_delay_ms=1)
-    driver.join()
-    driver.join()
-    driver.wait(2)
-    waiting = driver.sync("m2")
-    driver.join()
-    assert driver.synced(waiting).error is ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def test_members_that_do_not_sync_in_time_are_out() -> None:
@@ -583,8 +566,6 @@ def test_a_commit_is_a_sign_of_life(state: GroupState) -> None:
         driver.wait(SESSION_MS - 1)
         driver.handle(CommitOffsets(token=0, who=Committer(member_id=member, generation=1), offsets={}))
         assert member in driver.group.members
-        if state is GroupState.PREPARING_REBALANCE:
-            break  # its rebalance timeout ends first
     driver.wait(SESSION_MS)
     assert member not in driver.group.members
 
