@@ -41,7 +41,7 @@ def aiokafka_(address: str, group_id: str, request_timeout_ms: int) -> None:
             bootstrap_servers=address,
             group_id=group_id,
             enable_auto_commit=False,
-            request_timeout_ms=request_timeout_ms,
+            request_timeout_ms=PATIENCE_MS,
             session_timeout_ms=1500,
             heartbeat_interval_ms=500,
             retry_backoff_ms=20,
@@ -49,6 +49,8 @@ def aiokafka_(address: str, group_id: str, request_timeout_ms: int) -> None:
         partition = aiokafka.TopicPartition("t", 0)
         consumer.assign([partition])
         async with consumer:
+            # Of the next connection, to the coordinator: aiokafka does not try again to begin.
+            consumer._client._request_timeout_ms = request_timeout_ms
             await consumer.commit({partition: OFFSET})
 
     asyncio.run(commit())
