@@ -100,6 +100,15 @@ def test_a_topic_made_anew_is_read_on_and_committed_where_it_was_moved_to(moved_
     assert holdings.to_commit() == {A: moved_to}
 
 
+def test_a_jump_in_a_topic_made_anew_is_forgotten():
+    holdings, start = Holdings(), MemberOffset("g", {A: 10, B: 10})
+    holdings.gained(start, {A: 20, B: 10}, {})
+    holdings.moved({A: 5})
+    holdings.lost([A])
+    end = holdings.next_offset(start, {B: 15})
+    assert (dict(end.positions), dict(end.committed)) == ({A: 10, B: 15}, {})
+
+
 def test_nothing_is_read_before_its_begin_is_committed():
     holdings, start = Holdings(), MemberOffset("g", {A: 10}, {A: 4})
     holdings.gained(start, {A: 4}, {})
@@ -137,6 +146,15 @@ def test_a_partition_that_nobody_knows_is_written_down_before_it_is_read():
     assert holdings.to_commit() == {B: 3}
     holdings.acknowledged({B: 3})
     assert holdings.next_offset(end, {B: 9}).ranges() == (OffsetRange("t", 1, 3, 9),)
+
+
+def test_a_partition_is_written_down_once():
+    holdings, start = Holdings(), MemberOffset("g", {A: 10})
+    holdings.gained(start, {B: None}, {B: 3})
+    end = kept(holdings.next_offset(start, {B: 3}))
+    holdings.given_back(end)
+    assert holdings.next_offset(end, {B: 3}) is end  # no empty micro-batch after another
+    assert holdings.owned == {B}
 
 
 def test_a_partition_that_is_lost_keeps_its_position_and_what_was_committed():

@@ -351,6 +351,51 @@ def test_the_assignor_is_told_each_partitions_home(split):
     assert [[item.partition for item in task.ranges] for task in made.tasks] == [[0], [1], [2], [3], [4]]
 
 
+def test_a_cut_partition_goes_on_in_the_next_task():
+    ranges = [OffsetRange("t", 0, 0, 300), *(OffsetRange("t", number, 0, 100) for number in range(1, 4))]
+    made = plan(ranges, _Answers(lambda group: Assignment(group, group.owner)), num_tasks=3)
+    assert [[(item.partition, item.start, item.end) for item in task.ranges] for task in made.tasks] == [
+        [(0, 0, 200)],
+        [(0, 200, 300), (1, 0, 100)],
+        [(2, 0, 100), (3, 0, 100)],
+    ]
+
+
+@pytest.mark.parametrize("sticky", [False, True])
+def test_an_assignor_that_stays_uneven_is_asked_once_for_each_cut_and_its_owners(sticky):
+    asked = []
+
+    def all_to_the_first(group):
+        asked.append((group.load.tolist(), group.owner.tolist()))
+        return Assignment(group, np.zeros(group.size, np.int32))
+
+    ranges = [OffsetRange("t", 0, 0, 70), OffsetRange("t", 1, 0, 50)]
+    plan(ranges, _Answers(all_to_the_first), num_tasks=3, sticky=sticky)
+    cuts = [[float(len(piece)) for piece in pieces] for pieces in _cuts(ranges, 3, {("t", 0): 1.0, ("t", 1): 1.0})]
+    free = [(cut, [NOBODY] * len(cut)) for cut in cuts]
+    poured = ([40.0, 30.0, 10.0, 40.0], [0, 1, 1, 2])
+    if not sticky:
+        assert asked == [poured, *free]
+        return
+    assert asked[1] == poured
+    assert asked[3::2] == free
+    assert [cut for cut, _ in asked[2::2]] == cuts
+    for _, owners in asked[2::2]:  # the first piece of each partition is at home
+        assert [owner for owner in owners if owner != NOBODY] == [0, 1]
+
+
+@pytest.mark.parametrize(("costs", "unit"), [({}, "records"), ({"t": 1.0}, "records"), ({"t": 2.0}, "cost")])
+def test_the_assignor_is_told_whether_loads_are_records_or_costs(costs, unit):
+    told = []
+
+    def by_current_owner(group):
+        told.append(group.load_unit)
+        return Assignment(group, group.owner)
+
+    plan([OffsetRange("t", 0, 0, 100)], _Answers(by_current_owner), num_tasks=2, cost_per_record=costs)
+    assert told == [unit]
+
+
 @given(sizes=st.lists(st.integers(1, 10**7), min_size=1, max_size=60), slots=st.integers(1, 60), sticky=st.booleans())
 def test_the_first_cut_is_even_so_that_the_assignor_is_asked_once(sizes, slots, sticky):
     """However the partitions differ: 1,000 of them and 1,000 tasks took 13 s where cuts were tried one by one."""
@@ -381,3 +426,14 @@ def test_the_most_records_in_a_task_are_kept_where_tasks_are_to_be_even_in_bytes
     assert covered(made) == ranges
     assert max(task.records for task in made.tasks) <= 100_000
     assert len(made.tasks) == 20
+
+
+def test_costs_of_topics_count_where_bytes_do_not():
+    ranges = [OffsetRange("heavy", 0, 0, 1_000), OffsetRange("light", 0, 0, 1_000)]
+    weights = {TopicPartition("heavy", 0): 900.0, TopicPartition("light", 0): 100.0}
+    costs = {"heavy": 2.0}
+    made = plan(
+        ranges, algorithm("weighted"), num_tasks=4, cost_per_record=costs, record_bytes=weights, max_records=1_000
+    )
+    assert made == plan(ranges, algorithm("weighted"), num_tasks=4, cost_per_record=costs)
+    assert sum(task.weight for task in made.tasks) == 3_000

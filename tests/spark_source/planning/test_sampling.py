@@ -221,3 +221,32 @@ def test_a_look_that_fails_leaves_nothing_assigned():
     assert sampling.sampled(client, [OffsetRange("t", 0, 0, 10)]) == {}
     assert noted == [problem]
     assert [call[0] for call in consumer.method_calls] == ["assign", "consume", "unassign"]
+
+
+class _Message:
+    """A record of ten bytes without a key."""
+
+    def __init__(self, partition, offset):
+        self.topic, self.partition, self.offset = lambda: "t", lambda: partition, lambda: offset
+        self.error = self.key = lambda: None
+
+    def __len__(self):
+        return 10
+
+
+def test_what_is_known_of_a_partition_ends_its_fetches():
+    """Its further records would come in place of the other partition's."""
+    consumer = Mock()
+    consumer.consume.side_effect = [[_Message(partition, 500 + at) for at in range(ENOUGH)] for partition in (1, 0)]
+    found = sampling.sampled(
+        SimpleNamespace(consumer=consumer), [OffsetRange("t", partition, 0, 1_000) for partition in range(2)]
+    )
+    assert [density.mean for density in found.values()] == [10 + RECORD_BYTES] * 2
+    assert [call[0] for call in consumer.method_calls] == [
+        "assign",
+        "consume",
+        "incremental_unassign",
+        "consume",
+        "unassign",
+    ]
+    assert consumer.incremental_unassign.call_args.args == ([confluent_kafka.TopicPartition("t", 1)],)
