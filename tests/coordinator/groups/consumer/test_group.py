@@ -10,8 +10,8 @@ from consumer_groups import Client, Driver, FakeTopics, by_name
 from loadwise.coordinator.errors import BadAssignorError
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
-from loadwise.coordinator.groups.consumer.state import ConsumerGroupState
-from loadwise.coordinator.groups.consumer_records import ConsumerRecord, MemberState
+from loadwise.coordinator.groups.consumer.state import ConsumerGroupState, ConsumerState
+from loadwise.coordinator.groups.consumer_records import ConsumerRecord, MemberState, Tombstone
 from loadwise.coordinator.groups.events import Committer, Delete, ExpireSession, ForceRebalance, Leave, Leaver
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.protocol.error_codes import ErrorCode
@@ -420,6 +420,19 @@ def test_a_restart_in_mid_rebalance_goes_on_from_there() -> None:
     assert (first.count, second.count, driver.group.hard_state.epoch) == (3, 3, 3)
     driver.wait(1000)
     assert not driver.group.hard_state.members, "sessions went on as well"
+
+
+def test_a_deleted_assignment_is_as_if_it_had_never_been_written() -> None:
+    driver, _, _ = pair()
+    state, rebuilt = driver.group.hard_state, ConsumerState("g")
+    tombstone = Tombstone(group_id="g", key=("current", "a"))
+    for record in driver.journal:
+        if isinstance(record, ConsumerRecord) and record.key != tombstone.key:
+            rebuilt.apply(record)
+    state.apply(tombstone)
+    assert state.members == rebuilt.members
+    assert state.name is rebuilt.name is ConsumerGroupState.RECONCILING
+    assert state.holder(driver.topics.id_of("t"), 0) == rebuilt.holder(driver.topics.id_of("t"), 0)
 
 
 def test_an_administrator_removes_members_of_either_kind() -> None:

@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 from consumer_groups import Client, Driver, FakeTopics
 
+from loadwise.assignor.live.events import Assigned
 from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.live.watch import GroupWatch
+from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.state import ConsumerGroupState
+from loadwise.coordinator.groups.consumer_records import ConsumerRecord
 
 PARTITIONS = 12
 COMMIT_S = 5
@@ -225,3 +229,31 @@ def test_the_end_of_a_member_that_knows_loads_is_the_end_of_the_watch() -> None:
     assert world.driver.group.next_deadline_ms is not None
     world.driver.beat("a", -1)
     assert world.driver.group.next_deadline_ms is None
+
+
+def test_a_rebalance_takes_from_new_targets_until_all_have_reached_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a restart nobody knows when the targets were made."""
+    took_ms: list[int] = []
+    handle = GroupWatch.handle
+
+    def noting(watch: GroupWatch, event: Any) -> Any:
+        if isinstance(event, Assigned):
+            took_ms.append(event.duration_ms)
+        return handle(watch, event)
+
+    monkeypatch.setattr(GroupWatch, "handle", noting)
+    driver = Driver(FakeTopics(t=4))
+    first, second = driver.client("a", assignor="weighted"), driver.client("b", assignor="weighted")
+    driver.settle(first)
+    second.beat()
+    driver.wait(3000)
+    driver.settle(first, second)
+    assert took_ms == [0, 3000]
+    records = [record for record in driver.journal if isinstance(record, ConsumerRecord)]
+    driver.group = ConsumerGroup.replay(
+        "g", records, driver.topics, driver.now_ms, driver.group.limits, loads=driver.loads
+    )
+    for _ in range(10):
+        driver.wait(1000)
+        driver.settle(first, second)
+    assert took_ms == [0, 3000, 0]

@@ -338,6 +338,12 @@ class TestClassicMembers:
         stale = commit(world.groups, "g", who, {P0: CommittedOffset(1, 0, "")})
         assert stale is ErrorCode.ILLEGAL_GENERATION
 
+    def test_its_group_instance_id_is_of_its_member_id_alone(self) -> None:
+        world, _, _ = self.mixed()
+        _, joined = world.join(instance_id="i")
+        assert world.join(joined.member_id, instance_id="i")[1].error is ErrorCode.NONE
+        assert world.join("x", instance_id="i")[1].error is ErrorCode.FENCED_INSTANCE_ID
+
     def test_it_leaves(self) -> None:
         world, member, _ = self.mixed()
         left = world.ask(Leave(token=next(world.tokens), leavers=[Leaver(member, None)]))

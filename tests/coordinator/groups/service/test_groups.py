@@ -94,9 +94,10 @@ def test_commits_of_members_and_of_those_who_assign_themselves() -> None:
     assert group.state is GroupState.EMPTY
 
 
-def test_a_commit_to_a_group_that_is_not_there_is_named_by_new_versions_only() -> None:
+@pytest.mark.parametrize("generation", [0, 3])
+def test_a_commit_to_a_group_that_is_not_there_is_named_by_new_versions_only(generation: int) -> None:
     groups = Groups()
-    who = Committer(member_id="m1", generation=3)
+    who = Committer(member_id="m1", generation=generation)
     assert commit(groups, "g", who, {P0: AT_5}) is ErrorCode.GROUP_ID_NOT_FOUND
     assert commit(groups, "g", replace(who, knows_epochs=False), {P0: AT_5}) is ErrorCode.ILLEGAL_GENERATION
     assert groups.get("g") is None
@@ -116,6 +117,17 @@ def test_deleting() -> None:
     assert groups.delete("alone", 0)[0] is ErrorCode.GROUP_ID_NOT_FOUND
     assert not groups.offsets.of("alone")
     assert set(Groups(records=groups.journal).all()) == {"g"}
+
+
+def test_a_removed_group_leaves_its_offsets() -> None:
+    groups = stable()
+    commit(groups, "g", Committer(member_id="m1", generation=1), {P0: AT_5})
+    group = groups.get("g")
+    assert group is not None
+    groups.remove(group)
+    assert groups.get("g") is None
+    assert groups.deadlines.at("g") is None
+    assert dict(groups.offsets.of("g")) == {P0: AT_5}
 
 
 def test_the_next_deadline_is_that_of_the_group_that_is_due_first() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from loadwise.coordinator.groups.effects import Transition
 from loadwise.coordinator.groups.service.history import History, printable
 
@@ -25,6 +27,15 @@ def test_one_group_alone_keeps_its_newest_transitions() -> None:
     for number in range(5):
         history.add("g", transition(str(number)), now_ms=number)
     assert [moment.transition.reason for moment in history.of("g")] == ["2", "3", "4"]
+
+
+@pytest.mark.parametrize("limits", [{"max_groups": 1}, {"max_bytes": 1}])
+def test_of_two_groups_one_stays_where_there_is_room_for_one(limits: dict[str, int]) -> None:
+    history = History(**limits)
+    history.add("a", transition("1"), now_ms=0)
+    history.add("b", transition("2"), now_ms=1)
+    assert history.of("a") == ()
+    assert [moment.transition.reason for moment in history.of("b")] == ["2"]
 
 
 def test_an_id_with_line_breaks_stays_in_its_line() -> None:
