@@ -12,17 +12,16 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import aiokafka as aiokafka_client
+import aiokafka
 import kafka
 import pytest
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaException
+from readers import READERS, AiokafkaReader
 from topics import WAIT_S, fill, make_topic
-
-from loadwise import aiokafka_consumer, confluent_consumer, kafka_python_consumer
 
 PARTITIONS, RECORDS = 4, 25
 EVERYTHING = frozenset(range(PARTITIONS))
-SETTINGS = {"heartbeat_interval_ms": 100, "session_timeout_ms": 30_000}
+SETTINGS = {"assignor": "cooperative-weighted", "enable_auto_commit": False}
 KEPT, LOST = "kept", "lost"
 COORDINATOR_MOVES = ["COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"]
 TABLE = [
@@ -66,125 +65,7 @@ FATAL = [
 UNKNOWN_TO_AIOKAFKA = ["FENCED_INSTANCE_ID", "GROUP_MAX_SIZE_REACHED"]
 
 
-class Reader:
-    """A consumer with what it has read, and what its listener was told."""
-
-    def __init__(self) -> None:
-        self.read: list[tuple[int, int]] = []
-        self.told: list[tuple[str, frozenset[int]]] = []
-
-    def note(self, name: str, partitions: Any) -> None:
-        if partitions:
-            self.told.append((name, frozenset(each.partition for each in partitions)))
-
-
-class _KafkaListener(kafka.ConsumerRebalanceListener):
-    def __init__(self, reader: Reader) -> None:
-        self.on_partitions_assigned = lambda partitions: reader.note("assigned", partitions)
-        self.on_partitions_revoked = lambda partitions: reader.note("revoked", partitions)
-        self.on_partitions_lost = lambda partitions: reader.note("lost", partitions)
-
-
-_KafkaListener.__abstractmethods__ = frozenset()
-
-
-class _AiokafkaListener(aiokafka_client.ConsumerRebalanceListener):
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-
-    def on_partitions_assigned(self, assigned: Any) -> None:
-        self._reader.note("assigned", assigned)
-
-    def on_partitions_revoked(self, revoked: Any) -> None:
-        self._reader.note("revoked", revoked)
-
-    def on_partitions_lost(self, lost: Any) -> None:
-        self._reader.note("lost", lost)
-
-
-class KafkaPythonReader(Reader):
-    async def start(self, broker: str, group_id: str, topic: str, **config: Any) -> None:
-        options = {"assignor": "cooperative-weighted", "auto_offset_reset": "earliest", **SETTINGS, **config}
-        self.consumer = await asyncio.to_thread(
-            lambda: kafka_python_consumer(bootstrap_servers=broker, group_id=group_id, **options)
-        )
-        self.consumer.subscribe([topic], listener=_KafkaListener(self))
-
-    async def poll(self) -> None:
-        polled = await asyncio.to_thread(self.consumer.poll, timeout_ms=50)
-        self.read += [(each.partition, each.offset) for records in polled.values() for each in records]
-
-    async def commit(self) -> None:
-        await asyncio.to_thread(self.consumer.commit)
-
-    def owned(self) -> frozenset[int]:
-        return frozenset(each.partition for each in self.consumer.assignment())
-
-    def member_id(self) -> str:
-        return str(self.consumer._coordinator._generation.member_id)
-
-    async def stop(self) -> None:
-        await asyncio.to_thread(self.consumer.close, autocommit=False)
-
-
-class AiokafkaReader(Reader):
-    async def start(self, broker: str, group_id: str, topic: str, **config: Any) -> None:
-        options = {"assignor": "cooperative-weighted", "auto_offset_reset": "earliest", **SETTINGS, **config}
-        self.consumer = aiokafka_consumer(bootstrap_servers=broker, group_id=group_id, **options)
-        await self.consumer.start()
-        self.consumer.subscribe([topic], listener=_AiokafkaListener(self))
-
-    async def poll(self) -> None:
-        polled = await self.consumer.getmany(timeout_ms=50)
-        self.read += [(each.partition, each.offset) for records in polled.values() for each in records]
-
-    async def commit(self) -> None:
-        await self.consumer.commit()
-
-    def owned(self) -> frozenset[int]:
-        return frozenset(each.partition for each in self.consumer.assignment())
-
-    def member_id(self) -> str:
-        return str(self.consumer._coordinator.member_id)
-
-    async def stop(self) -> None:
-        await self.consumer.stop()
-
-
-class ConfluentReader(Reader):
-    async def start(self, broker: str, group_id: str, topic: str, **config: Any) -> None:
-        given = {"bootstrap.servers": broker, "group.id": group_id, "auto.offset.reset": "earliest", "log_level": 0}
-        given |= {name.replace("_", "."): value for name, value in {**SETTINGS, **config}.items()}
-        self.consumer = confluent_consumer(given, assignor="cooperative-weighted")
-        self.consumer.subscribe(
-            [topic],
-            on_assign=lambda _, partitions: self.note("assigned", partitions),
-            on_revoke=lambda _, partitions: self.note("revoked", partitions),
-            on_lost=lambda _, partitions: self.note("lost", partitions),
-        )
-
-    async def poll(self) -> None:
-        polled = await asyncio.to_thread(self.consumer.consume, 100, 0.05)
-        assert not any(each.error() for each in polled)
-        self.read += [(each.partition(), each.offset()) for each in polled]
-
-    async def commit(self) -> None:
-        positions = self.consumer.position(self.consumer.assignment())
-        offsets = [TopicPartition(each.topic, each.partition, each.offset) for each in positions]
-        await asyncio.to_thread(self.consumer.commit, offsets=offsets, asynchronous=False)
-
-    def owned(self) -> frozenset[int]:
-        return frozenset(each.partition for each in self.consumer.assignment())
-
-    def member_id(self) -> str:
-        return str(self.consumer._member._coordinator._generation.member_id)
-
-    async def stop(self) -> None:
-        await asyncio.to_thread(self.consumer.close)
-
-
-READERS = {"kafka-python": KafkaPythonReader, "aiokafka": AiokafkaReader, "confluent-kafka": ConfluentReader}
-COMMIT_ERRORS = (KafkaException, kafka.errors.KafkaError, aiokafka_client.errors.KafkaError)
+COMMIT_ERRORS = (KafkaException, kafka.errors.KafkaError, aiokafka.errors.KafkaError)
 
 
 @pytest.fixture(params=list(READERS))
@@ -207,7 +88,8 @@ async def test_a_refused_request_costs_a_member_its_partitions_only_where_its_ge
     make_topic(servers, topic_name, PARTITIONS)
     fill(servers, topic_name, [RECORDS] * PARTITIONS)
     reader = make()
-    await reader.start(servers, group_id, topic_name, enable_auto_commit=False)
+    await reader.start(servers, group_id, **SETTINGS)
+    reader.subscribe([topic_name])
     try:
         await polled_until(lambda: len(reader.read) == RECORDS * PARTITIONS, reader)
         if outcome == LOST:
@@ -246,7 +128,8 @@ async def test_what_no_repetition_mends_is_raised(make, api, error, coordinator,
     servers = coordinator.bootstrap_servers
     make_topic(servers, topic_name, PARTITIONS)
     reader = make()
-    await reader.start(servers, group_id, topic_name, enable_auto_commit=False)
+    await reader.start(servers, group_id, **SETTINGS)
+    reader.subscribe([topic_name])
     try:
         fill(servers, topic_name, [1] * PARTITIONS)
         await polled_until(lambda: len(reader.read) == PARTITIONS, reader)
@@ -276,7 +159,8 @@ async def test_a_commit_outlasts_rebalances_in_which_the_partitions_stay(
     make_topic(servers, topic_name, PARTITIONS)
     fill(servers, topic_name, [RECORDS] * PARTITIONS)
     reader = make()
-    await reader.start(servers, group_id, topic_name, enable_auto_commit=False)
+    await reader.start(servers, group_id, **SETTINGS)
+    reader.subscribe([topic_name])
     try:
         await polled_until(lambda: len(reader.read) == RECORDS * PARTITIONS, reader)
         coordinator.faults.delay("SyncGroup", ms=delay_ms, group=group_id, times=None)
