@@ -7,7 +7,9 @@ counts, long strings, bad UTF-8) is held against what Apache Kafka 4.3 does, as 
 from __future__ import annotations
 
 import struct
+from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from any_message import as_ours, client, message, theirs_name
@@ -23,7 +25,7 @@ from loadwise.protocol.decoding import AT_ONCE, decoder, varint
 from loadwise.protocol.encoding import encoder
 from loadwise.protocol.encoding import varint as varint_bytes
 from loadwise.protocol.errors import TooManyElementsError
-from loadwise.protocol.schemas import names, schema
+from loadwise.protocol.schemas import _message, names, schema
 from loadwise.protocol.structs import Struct
 
 REFUSALS = (ValueError, IndexError, struct.error)
@@ -128,6 +130,16 @@ def test_a_string_of_a_flexible_version_has_a_limit_too() -> None:
         assert encoder(schema("JoinGroupResponse"), version)(kafka_messages.JoinGroupResponse(leader=longest))
         with pytest.raises(ValueError, match="too long to be written"):
             encoder(schema("JoinGroupResponse"), version)(kafka_messages.JoinGroupResponse(leader=too_long))
+
+
+def test_arrays_of_ids_are_written_as_their_bytes() -> None:
+    """No message of a client has one yet; brokers' own do."""
+    made = _message(["IdsRequest 0 0-1 flexible 1+", "  Ids []uuid 0+"])
+    ids = [UUID(int=1), UUID(int=2**127)]
+    both = b"".join(each.bytes for each in ids)
+    for version, written in ((0, b"\x00\x00\x00\x02" + both), (1, b"\x03" + both + b"\x00")):
+        assert b"".join(encoder(made, version)(SimpleNamespace(ids=ids))) == written
+        assert decoder(made, version)(written, 0)[0].ids == ids
 
 
 def test_bad_utf_8_is_replaced_as_java_does() -> None:

@@ -45,6 +45,15 @@ def test_times_are_those_that_kafka_python_reads(
     assert largest_timestamp(data, header) == max(time_ms for _, time_ms, _ in read)
 
 
+@pytest.mark.parametrize("size_bytes", [0, 56, 57, 58, 300, 10_000])
+def test_the_largest_timestamp_is_found_behind_records_of_any_size(size_bytes: int) -> None:
+    """From 64 bytes on, the length of a record takes two."""
+    data = batch([bytes(size_bytes)] * 3)
+    header = read_header(data)
+    assert header is not None
+    assert largest_timestamp(data, header) == header.max_timestamp == 1002
+
+
 @given(values=st.lists(st.binary(max_size=30), min_size=1, max_size=5), data=st.data())
 def test_bytes_that_are_no_records_are_refused_or_read(values: list[bytes], data: st.DataObject) -> None:
     whole = batch(values, compression=data.draw(st.sampled_from([0, 1])))
