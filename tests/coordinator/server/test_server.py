@@ -259,14 +259,17 @@ async def test_a_silent_connection_is_closed_unless_it_waits_for_an_answer(
     monkeypatch.setattr(server, "_LONGEST_IDLE_CHECK_S", 0.01)
     async with Coordinator(topics={"t": 1}) as coordinator:
         waits, silent = await Peer.connect(coordinator), await Peer.connect(coordinator)
-        waits.send(fetch(max_wait_ms=1000))
+        waits.send(fetch(max_wait_ms=600_000))
         while coordinator.cluster.fetches.next_deadline_ms is None:
             assert await answers(silent)
         # Only now, because a slow machine may be silent on either connection until here.
         coordinator.cluster.settings = BrokerSettings(connections_max_idle_ms=50)
         assert await silent.is_hung_up_on()
+        coordinator.cluster.settings = BrokerSettings()
+        other = await Peer.connect(coordinator)
+        other.send(produce(acks=0))
         assert (await waits.read(FetchResponse, 11)).error_code == 0
-        for peer in (waits, silent):
+        for peer in (waits, silent, other):
             await peer.close()
     assert "idle for" in caplog.text
     assert "connections.max.idle.ms" in caplog.text
