@@ -30,4 +30,4 @@ def sessions_agree(
 
 def steps_agree(scenario: Scenario, theirs: Any, ours: Any) -> None:
     for step, (expected, got) in enumerate(zip(scenario(theirs), scenario(ours), strict=True)):
-        assert got == expected, f"answer {step}"
+        assert got == expected, f"answer {step} of Kafka and of ours:\n{expected}\n{got}"

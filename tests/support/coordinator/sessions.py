@@ -150,8 +150,11 @@ class Session:
         return int(self.ask("CreateTopics", 7, topics=[row], timeout_ms=60_000).topics[0].error_code)
 
     def wait_for_topic(self) -> None:
+        """Wait until the broker leads all partitions: Kafka's metadata shows a leader before it is one."""
         request = client_request("Metadata", 12, topics=[{"name": self.topic}], allow_auto_topic_creation=False)
         until(lambda: not self.exchange(request).topics[0].error_code)
+        for partition in range(len(self.exchange(request).topics[0].partitions)):
+            until(lambda: not self.listed_offset(partition=partition).error_code)  # noqa: B023
 
     def advertised(self, keys: Set[int], feature: str) -> Any:
         """The versions of these APIs and of a feature, and the feature's level."""

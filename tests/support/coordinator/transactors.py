@@ -38,7 +38,6 @@ class Transactor(Session):
         for kind, key in ((1, self.transactional_id), (0, self.group)):
             request = client_request("FindCoordinator", 4, key_type=kind, coordinator_keys=[key])
             self.again(lambda request=request: self._coordinator(request))
-        self.again(lambda: (self.offsets(0, ErrorCode.NONE)[0],), also={ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode(3)})
 
     def _coordinator(self, request: Any) -> tuple[int]:
         return (self.exchange(request).coordinators[0].error_code,)
