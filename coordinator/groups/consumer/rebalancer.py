@@ -246,11 +246,11 @@ class Rebalancer:
 
     def replace(self, replaced: ConsumerMember, member_id: str) -> ConsumerMember:
         """Replace the previous member of a static member's instance (KIP-345)."""
-        target = self.hard_state.target(replaced.member_id)
+        target, current = self.hard_state.target(replaced.member_id), replaced.current
         self.forget(replaced.member_id)
         self.write(replace(replaced.subscription, member_id=member_id))
         self.write(MemberTarget(group_id=self._group_id, member_id=member_id, partitions=target))
-        self.write(replace(replaced.current, member_id=member_id, epoch=0, previous_epoch=0))
+        self.write(replace(current, member_id=member_id, epoch=0, previous_epoch=0))
         return self.hard_state.members[member_id]
 
     def remove(self, member_ids: Iterable[str], reason: str) -> None:

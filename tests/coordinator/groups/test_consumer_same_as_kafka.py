@@ -328,6 +328,25 @@ def a_static_member_that_changes_its_protocol(broker: ConsumerSession) -> Iterat
     yield broker.beat(1, 1, "i")
 
 
+def a_static_classic_member_that_restarts_and_still_owns_partitions(broker: ConsumerSession) -> Iterator[Any]:
+    """What it must give up is free only after it has."""
+    broker.first = 0
+    broker.make("t", 4)
+    yield broker.join(protocols=protocols(broker), instance="i")
+    yield synced(broker, 0, 1, [0, 1, 2, 3], instance="i")
+    yield broker.join_as("a", "t")
+    yield broker.join(protocols=protocols(broker, owned=[0, 1, 2, 3]), instance="i")
+    given = synced(broker, 1, 0, instance="i")
+    yield given
+    yield broker.describe_as_consumer_group()
+    yield broker.beat_as("a", 2)
+    yield broker.beat(1, 0, "i")
+    yield broker.join(1, protocols=protocols(broker, owned=given[-1]), instance="i")
+    yield synced(broker, 1, 2, instance="i")
+    yield broker.beat_as("a", 2)
+    yield broker.describe_as_consumer_group()
+
+
 @scenarios(
     what_a_first_heartbeat_needs,
     members_come_and_go,
@@ -343,6 +362,7 @@ def a_static_member_that_changes_its_protocol(broker: ConsumerSession) -> Iterat
     an_upgrade_while_a_member_waits,
     an_upgrade_while_a_member_waits_that_lacks_the_protocol,
     a_static_member_that_changes_its_protocol,
+    a_static_classic_member_that_restarts_and_still_owns_partitions,
 )
 def test_ours_answers_as_kafka_does(apache_kafka: str, coordinator: ThreadedCoordinator, scenario: Scenario) -> None:
     sessions_agree(scenario, ConsumerSession, apache_kafka, coordinator.bootstrap_servers)

@@ -344,6 +344,18 @@ class TestClassicMembers:
         assert world.join(joined.member_id, instance_id="i")[1].error is ErrorCode.NONE
         assert world.join("x", instance_id="i")[1].error is ErrorCode.FENCED_INSTANCE_ID
 
+    def test_who_takes_its_instance_over_gives_up_first_what_another_is_to_have(self) -> None:
+        world = World()
+        _, joined = world.join(instance_id="i")
+        has_all = Assignment(partitions={"t": range(6)}).encode()
+        world.sync(joined.member_id, 1, [(joined.member_id, has_all)], instance_id="i")
+        world.consumer("a", 0)
+        _, again = world.join(instance_id="i", owned={"t": range(6)})
+        assert len(partitions_of(world.sync(again.member_id, again.generation, instance_id="i"))) == 3
+        assert not world.consumer("a", 2).assigned
+        world.join(again.member_id, instance_id="i", owned={"t": range(3)})
+        assert world.consumer("a", 2).assigned
+
     def test_it_leaves(self) -> None:
         world, member, _ = self.mixed()
         left = world.ask(Leave(token=next(world.tokens), leavers=[Leaver(member, None)]))
