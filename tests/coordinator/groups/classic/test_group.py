@@ -240,6 +240,15 @@ def test_group_max_size() -> None:
     assert driver.beat(leader) is ErrorCode.NONE
 
 
+def test_a_full_group_takes_an_assigned_id_back() -> None:
+    driver = Driver(max_size=1)
+    first, second = (driver.joined(driver.join(requires_member_id=True)).member_id for _ in range(2))
+    assert driver.joined(driver.join(first)).error is ErrorCode.NONE
+    refused = driver.joined(driver.join(second))
+    assert (refused.error, refused.member_id) == (ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+    assert driver.group.num_members == 1
+
+
 def test_an_unchanged_follower_gets_its_generation_again_and_a_changed_one_a_rebalance() -> None:
     driver = Driver()
     leader, follower = driver.stable(None, None)
@@ -415,6 +424,20 @@ def test_a_session_starts_again_when_the_rebalance_is_through() -> None:
     assert driver.group.sessions.at(follower) == driver.now_ms + SESSION_MS
 
 
+def test_a_session_starts_again_when_a_waiting_sync_is_sent_back_to_join() -> None:
+    driver = Driver()
+    leader, follower = driver.stable(None, None)
+    for member_id in (follower, leader):
+        driver.join(member_id, protocols=[Protocol("range", b"news")])
+    waiting = driver.sync(follower)
+    for _ in range(3):
+        driver.wait(SESSION_MS // 2)
+        driver.beat(leader)
+    driver.join(leader)
+    assert driver.synced(waiting).error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert driver.group.sessions.at(follower) == driver.now_ms + SESSION_MS
+
+
 # ---- leaving ----
 
 
@@ -424,6 +447,24 @@ def test_leaving_rebalances_those_who_stay() -> None:
     assert driver.leave((leader, None)) == [ErrorCode.NONE]
     assert driver.group.state is GroupState.PREPARING_REBALANCE
     assert driver.joined(driver.join(follower)).leader == follower
+
+
+def test_the_oldest_member_that_stays_leads_and_not_a_newer_one() -> None:
+    driver = Driver()
+    leader, follower = driver.stable(None, None)
+    driver.leave((leader, None))
+    newer = driver.join()
+    driver.join(follower)
+    assert driver.joined(newer).leader == follower
+
+
+def test_a_group_that_all_have_left_has_no_leader() -> None:
+    driver = Driver()
+    (leader,) = driver.stable(None)
+    driver.leave((leader, None))
+    last = driver.records[-1]
+    assert isinstance(last, GroupRecord)
+    assert (last.members, last.leader) == ((), None)
 
 
 def test_many_leave_at_once_each_with_its_own_answer() -> None:
