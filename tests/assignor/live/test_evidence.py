@@ -147,8 +147,9 @@ class Commits:
         for reading in readings:
             self.read(*reading)
 
-    def read(self, second, processed, lagging=True):
-        self.estimates.update(np.array([float(processed)]), np.array([lagging]), round(second * 1000))
+    def read(self, second, processed, lagging=True, slack_s=None):
+        read = np.array([float(processed)]), np.array([lagging])
+        self.estimates.update(*read, round(second * 1000), slack_s=slack_s)
 
     @property
     def known(self):
@@ -188,6 +189,13 @@ def test_a_rate_of_commits_has_bounds_of_one_commit_at_either_end():
     assert (estimate.least_per_s, estimate.per_s, estimate.most_per_s) == (90, 99, 110)
     rare = Commits((0, 0), (10, 990), slack_s=60.0).estimates._of["a"].known
     assert rare.most_per_s == 990_000, "no upper bound that means anything"
+
+
+def test_a_time_between_commits_that_has_changed_counts_from_its_reading():
+    commits = Commits((0, 0), slack_s=60.0)
+    commits.read(10, 1000, slack_s=2.5)
+    estimate = commits.estimates._of["a"].known
+    assert (estimate.least_per_s, estimate.most_per_s) == pytest.approx((1000 / 12.5, 1000 / 7.5))
 
 
 @pytest.mark.parametrize(("second", "known"), [(59.999, False), (60, True)])

@@ -74,6 +74,24 @@ def test_a_member_that_was_too_slow_for_any_partition_is_measured_again(later):
     assert (2 in live.watch._watched.group.owner) == (later > 100)
 
 
+@pytest.mark.parametrize(("second", "asks"), [(305, False), (319, False), (320, True)])
+def test_a_member_without_a_partition_is_tried_a_while_after_the_assignment(second, asks):
+    """Its measurement is too old to count, but a new assignment stands for that time first."""
+    watch = GroupWatch(LiveSettings(), Weighted(), tuning=SOON)
+    watch.measured("c", 100.0, 0)
+    speeds = {"a": 1000.0, "b": 1000.0, "c": 100.0}
+    members = [Member(id=name, topics=["t"], capacity=per_s, capacity_known=True) for name, per_s in speeds.items()]
+    target = Assignment(GroupSnapshot.of(members, {"t": 4}), np.array([0, 0, 1, 1], np.int32))
+    watch.handle(Assigned(target=target, generation=1, at_ms=200_000, duration_ms=0))
+    for now_ms in (second * 1000 - 5000, second * 1000):
+        for name in "ab":
+            watch.measured(name, 1000.0, now_ms)
+        watch.read({("t", number): Position(now_ms // 10, 0) for number in range(4)}, now_ms)
+    decision = watch.decide(now_ms)
+    assert decision.ask is asks
+    assert ("members without a partition show their speed: c" in str(decision)) is asks
+
+
 def test_a_member_that_its_user_calls_slow_is_not_measured_again():
     speeds = {"m0": 1000.0, "m1": 1000.0, "m2": 100.0}
     piece = Piece(start_s=0, rates={"t": _array([300.0] * 4)}, capacity=speeds)
@@ -209,6 +227,21 @@ def test_a_backlog_is_told_from_a_commit_that_is_due_by_the_age_of_the_commit():
     assert used(1.5) == pytest.approx(1.0), "up to 150 records came in the 1.5 s since it has committed"
     assert used(math.inf) == pytest.approx(1.0), "the age is not known: so much may be due"
     assert used(0.5) == pytest.approx(1 + 70 / 30 / 100)
+
+
+@pytest.mark.parametrize(("slack_s", "price_s"), [(6.0, 2), (None, 6)])
+def test_work_since_the_last_commit_is_done_again_where_applications_commit_by_themselves(slack_s, price_s):
+    """No member has committed for ten seconds, and six are usual; a client that commits by itself does so to join."""
+    watch = GroupWatch(LiveSettings(), Weighted(), slack_s=slack_s)
+    group = GroupSnapshot.of([Member(id=name, topics=["t"]) for name in "ab"], {"t": 8})
+    target = Assignment(group, np.repeat([0, 1], 4).astype(np.int32))
+    watch.handle(Assigned(target=target, generation=1, at_ms=0, duration_ms=0))
+    for now_ms in (5000, 10_000):
+        for name in "ab":
+            watch.estimates.measured(name, 1000.0, now_ms)
+        hot = Position(now_ms * 3 // 10, now_ms * 3 // 10)  # 1,200 records a second come to a
+        watch.read({("t", row): hot if row < 4 else Position(0, 0) for row in range(8)}, now_ms)
+    assert f"a rebalance costs {price_s:.1f} s" in str(watch.decide(now_ms))
 
 
 @pytest.mark.parametrize("of_the_group_no_more", [False, True])
