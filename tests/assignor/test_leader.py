@@ -230,6 +230,55 @@ def test_the_next_leader_knows_what_the_last_one_asked_for_and_learned():
     assert watch.estimates.known_of(["b"])["b"] == pytest.approx(SPEED, rel=0.2)
 
 
+def test_a_leader_that_has_asked_and_then_follows_joins_with_what_it_knows():
+    """No assignment has told another member of its last request."""
+    group = Group("a", "b", "c")
+    group.rebalance()
+    group.run([112.5] * PARTITIONS, 60)
+    group.run(group.hot("a"), 60)
+    group.run(group.hot("a"), 20)
+    group.rebalance()  # a learns its own capacity
+    group.run([112.5] * PARTITIONS, 60)
+    group.run(group.hot("a"), 60)
+    asked = [round((group.now_s - at) * 1000) for at in group.asked]
+    assert asked[-1] == 0
+    group.now_s += 10
+    notes = group.members["a"].leader.joining(capacity_given=False)
+    group.now_s += 10
+    again = group.members["a"].leader.joining(capacity_given=False)  # there was no answer
+    assert [list(each.memory.ages_ms) for each in (notes, again)] == [
+        [age + ms for age in asked] for ms in (10_000, 20_000)
+    ]
+    assert notes.learned_per_s == again.learned_per_s == pytest.approx(SPEED, rel=0.2)
+    group.leader = "c"
+    group.rebalance()
+    watch = group.members["c"].leader._watch
+    assert len(watch.restraint.memory(round(group.now_s * 1000)).ages_ms) == len(asked)
+    assert watch.estimates.known_of(["a"])["a"] == pytest.approx(SPEED, rel=0.2)
+
+
+def test_requests_of_a_dry_run_count_for_the_next_leader_too():
+    group = Group("a", "b", "c", live=LiveSettings(dry_run=True))
+    group.rebalance()
+    group.run([112.5] * PARTITIONS, 60)
+    group.run(group.hot("b"), 60)
+    group.leader = "c"
+    group.rebalance()
+    assert group.members["c"].leader._watch.restraint.memory(round(group.now_s * 1000)).ages_ms
+
+
+def test_topics_that_the_group_has_given_up_leave_no_notes():
+    group = Group("a", "b")
+    group.rebalance()
+    for number in range(PARTITIONS):
+        group.metadata[number] = CommitNote(member="b", at_ms=20, measured_per_s=300.0).encode()
+    group.run([10.0] * PARTITIONS, 10)
+    notes = group.members["a"].leader._notes
+    assert len(notes._read) == PARTITIONS
+    group.rebalance(topics=["u"])
+    assert notes._read == {}
+
+
 def test_a_group_that_loses_its_leader_with_every_rebalance_stops_asking():
     group = Group(*(f"m{number}" for number in range(8)))
     group.rebalance()
@@ -401,6 +450,28 @@ def test_a_static_leader_that_is_back_resumes_by_what_the_broker_tells(strategy)
     group.run(group.hot("b"), 60)
     assert len(group.asked) == 1
     assert back.explain().moved
+
+
+def test_a_static_leader_that_is_back_knows_what_it_asked_for():
+    """Only its assignment says so: its join has lost the request, and the others joined without it."""
+    group = Group("a", "b", "c")
+    group.rebalance()
+    group.run([112.5] * PARTITIONS, 60)
+    group.run(group.hot("b"), 60)
+    joined = {name: Subscription.decode(member.subscription(["t"])) for name, member in group.members.items()}
+    told = group.members["a"].assign(
+        [JoinedMember(id=name, subscription=each) for name, each in joined.items()], Cluster()
+    )
+    group.add("a")
+    joined["a"] = Subscription.decode(group.members["a"].subscription(["t"]))
+    given = {name: Assignment.decode(data) for name, data in told.items()}
+    back = group.members["a"]
+    back.assigned(given["a"].partitions, group.generation, user_data=given["a"].user_data)
+    back.resume(
+        [(JoinedMember(id=name, subscription=each), given[name].partitions) for name, each in joined.items()], Cluster()
+    )
+    group.now_s += 100
+    assert back.leader._watch.restraint.memory(round(group.now_s * 1000)).ages_ms == (100_000,)
 
 
 def test_who_follows_another_has_nothing_to_resume():
