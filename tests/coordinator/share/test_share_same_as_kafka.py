@@ -147,11 +147,11 @@ def a_connection_that_ends(broker: ShareSession) -> Iterator[Any]:
     other = ShareSession(broker.address)
     other.group, other.topic_id = broker.group, broker.topic_id
     yield other.acquire_as("b", 0)
-    yield broker.acquire_as("a", 0)
+    yield broker.acquire_as("a", 0, max_wait_ms=500)
     other.close()
     deadline, epoch, answer = time.monotonic() + WAIT_S, 1, (0, [])
     while not answer[1] and time.monotonic() < deadline:
-        answer = broker.acquire_as("a", epoch)
+        answer = broker.acquire_as("a", epoch, max_wait_ms=500)
         epoch += 1
     yield answer
 

@@ -27,6 +27,7 @@ class ShareSession(Session):
         self.address = bootstrap_servers
         self.topic_id = UUID(int=0)
         self._members: dict[str, str] = {}
+        self._has_records = False
 
     def member_id(self, name: str) -> str:
         """A member by a short name."""
@@ -90,7 +91,8 @@ class ShareSession(Session):
             "group_id": self.group,
             "member_id": self.member_id(member),
             "share_session_epoch": epoch,
-            "max_wait_ms": 500,
+            # Kafka reads a partition's state when it is first fetched, which takes a busy machine longer.
+            "max_wait_ms": 500 if self._has_records else 10_000,
             "min_bytes": 1,
             "max_bytes": 10_000_000,
             "max_records": 500,
@@ -112,6 +114,7 @@ class ShareSession(Session):
             for topic in reply.responses
             for each in topic.partitions
         ]
+        self._has_records |= any(acquired for *_, acquired, _ in answered)
         # A row that tells nothing may be left out: on Kafka it is, until it has read the state of a partition.
         return reply.error_code, sorted(row for row in answered if any(row[1:]))
 
