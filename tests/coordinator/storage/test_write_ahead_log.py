@@ -13,6 +13,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from own_log import own_log
 
 from loadwise.coordinator import LostWritesError
 from loadwise.coordinator.keeper import KeptBatch, LogName
@@ -88,14 +89,9 @@ def refused_and_accepted(path: Path, reason: str) -> int:
     return left
 
 
-def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What loadwise has logged: a client that an earlier test has left may log in its own thread meanwhile."""
-    return [record.getMessage() for record in caplog.records if record.name.startswith("loadwise")]
-
-
 def cut_bytes(caplog: pytest.LogCaptureFixture) -> int:
     """How many bytes it was told that were cut; 0 if nothing was."""
-    told = messages(caplog)
+    told = [record.getMessage() for record in own_log(caplog)]
     caplog.clear()
     assert len(told) <= 1
     found = [re.search(r"not whole, .* its last (\d+) bytes were cut off", each) for each in told]
@@ -203,7 +199,7 @@ def test_a_directory_of_an_older_loadwise_is_taken_over(tmp_path: Path, caplog: 
     with closing(Directory(tmp_path / "killed")) as directory:
         commit(directory, 0)
     assert batches(tmp_path / "killed") == 1
-    assert not messages(caplog)
+    assert not own_log(caplog)
     (tmp_path / "killed" / FILE_NAME).unlink()
     assert refused_and_accepted(tmp_path / "killed", f"{FILE_NAME} is missing, and with it all 2 of its writes") == 0
 
@@ -230,15 +226,15 @@ def test_old_frames_behind_the_end_are_no_tail(tmp_path: Path, caplog: pytest.Lo
         shutil.copytree(tmp_path / "open", tmp_path / "whole")
         shutil.copytree(tmp_path / "open", tmp_path / "cut")
     assert batches(tmp_path / "whole") == 101
-    assert not messages(caplog)
+    assert not own_log(caplog)
     with (tmp_path / "cut" / LOG).open("r+b") as file:
         file.truncate(HEADER_BYTES + 10 * FRAME_BYTES + 2000)  # in the old frames
     assert batches(tmp_path / "cut") == 101
-    assert not messages(caplog)
+    assert not own_log(caplog)
 
 
 def test_a_directory_that_was_closed_has_no_tail(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with closing(Directory(tmp_path)) as directory:
         commit(directory, 0)
     assert batches(tmp_path) == 1
-    assert not messages(caplog)
+    assert not own_log(caplog)
