@@ -78,8 +78,9 @@ def toy(tmp_path: Path) -> Path:
 def run(root: Path) -> str:
     command = [sys.executable, RUN, "--root", root, "--folders", "toy.py", "--tests", "tests", "--seed", "1"]
     environment = os.environ | {
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"
-    }  # the toy needs none, and they take long to import
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # the toy needs none, and they take long to import
+        "PYTEST_ADDOPTS": "",  # may name options of plugins, or of these tests' own
+    }
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=True).stdout
 
 
