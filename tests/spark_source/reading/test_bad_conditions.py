@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from itertools import chain, count
+from select import select
 from time import monotonic
 
 import pytest
@@ -90,7 +91,8 @@ def test_a_reader_that_is_above_its_quota_is_answered_without_partitions(cluster
 
 
 def test_a_broker_that_vanishes_in_the_middle_of_a_task(cluster, monkeypatch):
-    batches = reading(cluster, kafkaConsumer__pollTimeoutMs=2000)
+    """librdkafka need not report that connections were lost: whether the message has a last error is left open."""
+    batches = reading(cluster, kafkaConsumer__pollTimeoutMs=300)
     monkeypatch.setattr(position, "monotonic", lambda: 0.0)  # the first batch may take its time
     assert next(batches)[0] == 0
     monkeypatch.setattr(position, "monotonic", monotonic)
@@ -98,11 +100,11 @@ def test_a_broker_that_vanishes_in_the_middle_of_a_task(cluster, monkeypatch):
         cluster.stop_broker(broker)
     with pytest.raises(ReadTimeoutError) as failed:
         list(batches)
-    text = str(failed.value)
-    assert re.match(
-        r"no record of t-0 at offset \d+ \(of t-0\[0, 20000\)\) arrived for 2000 ms \(the client's last", text
+    assert re.fullmatch(
+        r"no record of t-0 at offset \d+ \(of t-0\[0, 20000\)\) arrived for 300 ms( \(the client's last error: .*\))?;"
+        r" check kafka.bootstrap.servers and the brokers, or raise kafkaConsumer.pollTimeoutMs",
+        str(failed.value),
     )
-    assert text.endswith("check kafka.bootstrap.servers and the brokers, or raise kafkaConsumer.pollTimeoutMs")
 
 
 def test_an_answer_that_never_comes(cluster):
@@ -112,11 +114,13 @@ def test_an_answer_that_never_comes(cluster):
 
 
 @pytest.mark.parametrize("which", ["batches"], indirect=True)
-def test_a_broker_that_answers_nothing_is_named():
+def test_a_broker_that_answers_nothing_is_named(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        given = {"kafka.bootstrap.servers": address, "subscribe": "t", "kafkaConsumer.pollTimeoutMs": "1000"}
+        given = {"kafka.bootstrap.servers": address, "subscribe": "t", "kafkaConsumer.pollTimeoutMs": "100"}
         task = Task("slot-0", (OffsetRange("t", 0, 0, 1),), 1.0)
+        # The time is over once the client has connected.
+        monkeypatch.setattr(position, "monotonic", lambda: monotonic() if select([silent], [], [], 0)[0] else 0.0)
         with pytest.raises(ReadTimeoutError, match=rf"client's last error: {address} has not answered\); check"):
             list(read_task(task, parse(given), full_schema(include_headers=False)))
 
