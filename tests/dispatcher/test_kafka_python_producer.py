@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from bootstrap_deadline import give_up_soon_after_failures
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaConfigurationError, KafkaError, KafkaTimeoutError
 from kafka.partitioner.default import murmur2
-from kafka_process import reserved_port
 from topics import until
 from uneven import ERRORS, FEW, LEASE_RECORDS, PARTITIONS, leader_of, unacknowledged
 
@@ -159,8 +159,9 @@ def test_a_partitioner_and_what_is_no_dispatcher_are_refused(wrong: str) -> None
         kafka_python_producer(**{wrong: "x"})
 
 
-def test_a_broker_that_is_down_and_a_misspelt_argument_are_named() -> None:
-    with reserved_port() as port, pytest.raises(KafkaTimeoutError, match=f"no Kafka answers at 127.0.0.1:{port} "):
-        kafka_python_producer(bootstrap_servers=f"127.0.0.1:{port}", bootstrap_timeout_ms=1000)
+def test_a_broker_that_is_down_and_a_misspelt_argument_are_named(nowhere: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    give_up_soon_after_failures(monkeypatch)
+    with pytest.raises(KafkaTimeoutError, match=f"no Kafka answers at {nowhere} "):
+        kafka_python_producer(bootstrap_servers=nowhere)
     with pytest.raises(TypeError, match=r"'bootstrap_server' \(did you mean 'bootstrap_servers'\?\)"):
         kafka_python_producer(bootstrap_server="127.0.0.1:1")

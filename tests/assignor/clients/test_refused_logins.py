@@ -6,7 +6,6 @@ import asyncio
 import gc
 import itertools
 import socket
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from bootstrap_deadline import Deadline, deadline_of_bootstrap, give_up_soon_after_failures
 from kafka.errors import KafkaTimeoutError
 from kafka.net.inet import KafkaNetSocket
 from secured_clients import Access
@@ -21,13 +21,11 @@ from secured_kafka import PASSWORDS
 
 from loadwise.assignor.clients.aiokafka import aiokafka_consumer
 from loadwise.assignor.clients.confluent_kafka import confluent_consumer
-from loadwise.assignor.clients.kafka_python import kafka_python_consumer, logins
+from loadwise.assignor.clients.kafka_python import kafka_python_consumer
 from loadwise.coordinator import Certificates, Coordinator, Security, TlsFiles
 
 LONG_MS = 3_600_000
 """The test would hang if a refusal were only noticed after the client's own timeout."""
-SHORT_S = 0.3
-"""How long a client still tries after the first failure: it may not know that the broker never answers."""
 LOGIN = Access(address="", mechanism="PLAIN", user="owner", password=PASSWORDS["owner"])
 
 
@@ -61,43 +59,14 @@ def confluent(access: Access) -> None:
 CLIENTS = [kafka_python, aiokafka, confluent]
 
 
-class Deadline:
-    """Until when kafka-python looks for a broker; a test brings it forward."""
-
-    def __init__(self) -> None:
-        self._at_s = time.monotonic() + LONG_MS / 1000
-
-    def comes(self, in_s: float = 0.0) -> None:
-        self._at_s = min(self._at_s, time.monotonic() + in_s)
-
-    def __gt__(self, now_s: float) -> bool:
-        return self._at_s > now_s
-
-    def __sub__(self, now_s: float) -> float:
-        return self._at_s - now_s
-
-
 @pytest.fixture
 def deadline(monkeypatch: pytest.MonkeyPatch) -> Deadline:
-    bootstrap, until = logins._Manager._do_bootstrap, Deadline()
-
-    async def bootstrap_until(self: Any, _: float) -> Any:
-        return await bootstrap(self, until)
-
-    monkeypatch.setattr(logins._Manager, "_do_bootstrap", bootstrap_until)
-    return until
+    return deadline_of_bootstrap(monkeypatch)
 
 
 @pytest.fixture
-def soon(deadline: Deadline, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client gives up soon after the first failure, however long that takes on a slow machine."""
-    failed = logins._Manager._failed
-
-    def failed_and_late(*args: Any) -> None:
-        failed(*args)
-        deadline.comes(in_s=SHORT_S)
-
-    monkeypatch.setattr(logins._Manager, "_failed", failed_and_late)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    give_up_soon_after_failures(monkeypatch)
 
 
 @contextmanager
