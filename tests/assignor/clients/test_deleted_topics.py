@@ -12,6 +12,7 @@ from aiokafka.structs import OffsetAndMetadata as AiokafkaOffset
 from confluent_kafka.admin import AdminClient
 from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.structs import OffsetAndMetadata, TopicPartition
+from own_log import own_log
 from topics import WAIT_S, fill, make_topic
 
 from loadwise.assignor.clients.aiokafka import internals as aiokafka_internals
@@ -102,7 +103,8 @@ def test_an_offset_is_dropped_only_once_its_partition_has_been_missing_for_a_whi
     with caplog.at_level(logging.WARNING):
         assert {tuple(each) for each in topics.drop(offsets, metadata())} == {(LOCKED, 0), (LOCKED, 2), (READ, 0)}
         topics.drop(offsets, metadata())
-    [message] = caplog.messages
+    [record] = own_log(caplog)
+    message = record.getMessage()
     assert DELETED in message
     assert READ in message
     assert LOCKED not in message

@@ -15,6 +15,7 @@ import confluent_kafka
 import kafka
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+from own_log import own_log
 from topics import WAIT_S
 
 from loadwise.coordinator import BadClusterError, BadSettingError, KafkaContainer, NotRunningError, Security
@@ -94,7 +95,7 @@ def test_no_variable_is_passed_over_in_silence(caplog: pytest.LogCaptureFixture)
         resource = ConfigResource(ConfigResource.Type.TOPIC, "t")
         found = admin.describe_configs([resource])[resource].result(WAIT_S)
     assert (found["retention.ms"].value, found["compression.type"].value) == ("70000", "lz4")
-    told = [record.getMessage() for record in caplog.records]
+    told = [record.getMessage() for record in own_log(caplog)]
     named = [variable for variable in container.env if any(variable in each for each in told)]
     assert sorted(named) == ["KAFKA_HEAP_OPTS", "KAFKA_LOG_DIRS", "KAFKA_NUM_PARTITION", "OTHER"]
     assert "no setting num.partition (did you mean 'KAFKA_NUM_PARTITIONS'?)" in caplog.text
