@@ -147,18 +147,21 @@ def test_a_replay_needs_no_group_and_a_restart_goes_on_where_it_was(group):
     assert stream.read() == Counter(group.all_of_it())
 
 
-@pytest.mark.kafka  # it waits until the group has waited for long enough; TestGroups loses members without a clock
+@pytest.mark.kafka  # TestGroups loses members in the default tier
 def test_who_is_put_out_in_a_micro_batch_commits_none_of_it(group):
     """Its batch outlasts ``max.poll.interval.ms``; another member reads from the group's commit, and that wins."""
     group.write(*[20] * PARTITIONS)
-    short = {"kafka__max__poll__interval__ms": 5000, "kafka__heartbeat__interval__ms": 200}
-    stream = group.stream(assignment__capacity="1", **short)
+    stream = group.stream(assignment__capacity="1")
     stream.until(lambda: group.committed() == [20] * PARTITIONS)
     group.write(*[10] * PARTITIONS)
     stream.ask()
+    (member,) = stream.reader._members._members
+    heartbeat = member.membership._coordinator.heartbeat
+    patience_ms, heartbeat.config["max_poll_interval_ms"] = heartbeat.config["max_poll_interval_ms"], 0
     consumer = group.kafka_python(capacity=1.0)
     # All of the batch in flight comes here, too.
     until(lambda: len(consumer.came) == 10 * PARTITIONS, lambda: consumer.came)
+    heartbeat.config["max_poll_interval_ms"] = patience_ms
     stream.process()
     until(lambda: group.committed() == [30] * PARTITIONS, group.committed)
     group.write(*[10] * PARTITIONS)
