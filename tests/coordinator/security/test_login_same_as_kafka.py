@@ -188,6 +188,22 @@ def tokens(door: Door) -> Iterator[Any]:
         yield visitor.works()
 
 
+def twice_within_a_second(door: Door) -> Any:
+    """The answers to logging in again twice: once a second, and then nothing else may come in between.
+
+    If the machine stops for that second, the second time is allowed: so another visitor tries.
+    """
+    while True:
+        with door.visitor() as visitor:
+            visitor.handshake("PLAIN")
+            visitor.authenticate(GOOD)
+            began_s = time.monotonic()
+            visitor.handshake("PLAIN")
+            answers = visitor.authenticate(GOOD), visitor.handshake("PLAIN")
+            if time.monotonic() - began_s < 0.99:  # both brokers count in milliseconds or finer
+                return *answers, visitor.works()
+
+
 def logging_in_again(door: Door) -> Iterator[Any]:
     reader = f"\0reader\0{PASSWORDS['reader']}".encode()
     for mechanism, token in (
@@ -211,11 +227,7 @@ def logging_in_again(door: Door) -> Iterator[Any]:
         yield visitor.scram("SCRAM-SHA-256", USER, PASSWORD)
         visitor.handshake("SCRAM-SHA-256")
         yield visitor.step(b"n,,n=owner,r=abc").error_code, visitor.authenticate(b"c=biws,r=abc,p=AAAA")
-    with door.visitor() as visitor:  # once a second, and then nothing else may come in between
-        visitor.handshake("PLAIN")
-        visitor.authenticate(GOOD)
-        visitor.handshake("PLAIN")
-        yield visitor.authenticate(GOOD), visitor.handshake("PLAIN"), visitor.works()
+    yield twice_within_a_second(door)
     with door.visitor() as visitor:
         visitor.handshake("PLAIN")
         visitor.authenticate(GOOD)
