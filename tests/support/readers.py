@@ -35,17 +35,7 @@ class Reader:
         return {each.topic for each in self.consumer.assignment()}
 
 
-class _KafkaListener(kafka.ConsumerRebalanceListener):
-    def __init__(self, reader: Reader) -> None:
-        self.on_partitions_assigned = lambda partitions: reader.note("assigned", partitions)
-        self.on_partitions_revoked = lambda partitions: reader.note("revoked", partitions)
-        self.on_partitions_lost = lambda partitions: reader.note("lost", partitions)
-
-
-_KafkaListener.__abstractmethods__ = frozenset()
-
-
-class _AiokafkaListener(aiokafka.ConsumerRebalanceListener):
+class _Listener(kafka.ConsumerRebalanceListener, aiokafka.ConsumerRebalanceListener):
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
@@ -59,13 +49,17 @@ class _AiokafkaListener(aiokafka.ConsumerRebalanceListener):
         self._reader.note("lost", lost)
 
 
-class KafkaPythonReader(Reader):
+class _PythonReader(Reader):
+    """With kafka-python or aiokafka, whose consumers subscribe alike."""
+
+    def subscribe(self, topics: Sequence[str], pattern: str | None = None) -> None:
+        self.consumer.subscribe(() if pattern else topics, pattern=pattern, listener=_Listener(self))
+
+
+class KafkaPythonReader(_PythonReader):
     async def start(self, broker: str, group_id: str, **config: Any) -> None:
         options = {"bootstrap_servers": broker, "group_id": group_id, **SETTINGS, **config}
         self.consumer = await asyncio.to_thread(lambda: kafka_python_consumer(**options))
-
-    def subscribe(self, topics: Sequence[str], pattern: str | None = None) -> None:
-        self.consumer.subscribe(() if pattern else topics, pattern=pattern, listener=_KafkaListener(self))
 
     async def poll(self) -> None:
         polled = await asyncio.to_thread(self.consumer.poll, timeout_ms=50)
@@ -81,14 +75,11 @@ class KafkaPythonReader(Reader):
         await asyncio.to_thread(self.consumer.close, autocommit=False)
 
 
-class AiokafkaReader(Reader):
+class AiokafkaReader(_PythonReader):
     async def start(self, broker: str, group_id: str, **config: Any) -> None:
         options = {"bootstrap_servers": broker, "group_id": group_id, **SETTINGS, **config}
         self.consumer = aiokafka_consumer(**options)
         await self.consumer.start()
-
-    def subscribe(self, topics: Sequence[str], pattern: str | None = None) -> None:
-        self.consumer.subscribe(() if pattern else topics, pattern=pattern, listener=_AiokafkaListener(self))
 
     async def poll(self) -> None:
         polled = await self.consumer.getmany(timeout_ms=50)
