@@ -13,6 +13,7 @@ pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brin
 
 from confluent_kafka import Producer
 from pyspark.errors import StreamingQueryException
+from started_queries import run_to_its_end
 from topics import WAIT_S, grow_topic, make_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -77,15 +78,12 @@ def run(spark, connector, tmp_path):
         sink.fail_at = fail_at
         writer = spark.readStream.format(source).options(**given).load().writeStream.foreachBatch(sink)
         writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
-        query = writer.start()
         try:
-            assert query.awaitTermination(WAIT_S)
+            run_to_its_end(writer.start)
             assert fail_at is None
         except StreamingQueryException as error:
             if fail_at not in sink.unfinished or "SinkError" not in str(error):
                 raise
-        finally:
-            query.stop()
 
     return run
 
