@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
     NewPartitions,
     ResourceType,
 )
-from topics import WAIT_S, make_topic
+from topics import WAIT_S, make_topic, until
 
 from loadwise.compare.live import read_situation
 from loadwise.running_group import admin, reading
@@ -38,7 +38,11 @@ def test_the_retention_of_topics(broker: str, topic_name: str) -> None:
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
         kafka.incremental_alter_configs([resource])[resource].result(WAIT_S)
     with connected(broker, client_id="test") as asking:
-        assert read_retention_ms(asking, [topic_name, compacted]) == {topic_name: 90_000}
+
+        def read() -> dict[str, int]:
+            return read_retention_ms(asking, [topic_name, compacted])
+
+        until(lambda: read() == {topic_name: 90_000}, read)  # Kafka's broker hears of it some time after the answer
         assert read_retention_ms(asking, []) == {}
 
 
