@@ -10,7 +10,6 @@ import pytest
 from client_messages import client_request, request_bytes
 from kafka.protocol import consumer
 from sessions import Session
-from topics import until
 
 
 @pytest.fixture
@@ -29,7 +28,8 @@ def test_a_topic_that_is_named_often_is_answered_once(session: Session) -> None:
 
 
 def test_a_partition_that_is_named_twice_has_no_offset(session: Session) -> None:
-    until(lambda: not (topic := describe_topics(session, 1)[0]).error_code and topic.partitions[0].leader_id >= 0)
+    describe_topics(session, 1)  # makes it
+    session.wait_for_topic()
     row = {"partition_index": 0, "timestamp": -1}
     for rows, errors in (([row], [0]), ([row, row], [42])):
         (answered,) = session.ask("ListOffsets", 5, topics=[{"name": session.topic, "partitions": rows}]).topics
