@@ -53,8 +53,8 @@ class Share:
         self.topic, self.group = f"topic-{uuid.uuid4()}", f"group-{uuid.uuid4()}"
         self._java = java
         self._stack = stack
+        self.configure("share.auto.offset.reset", "earliest")  # before there is a topic that members may be given
         make_topic(broker, self.topic, partitions)
-        self.configure("share.auto.offset.reset", "earliest")
 
     def configure(self, name: str, value: str) -> None:
         entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)

@@ -34,12 +34,15 @@ class ShareSession(Session):
         return self._members.setdefault(name, str(uuid4())) if len(name) == 1 else name
 
     def make(self, partitions: int = 1, **configs: str) -> None:
-        """Make the topic, and set configs of the group: it begins at the first record, unless it is told otherwise."""
+        """Set configs of the group, which begins at the first record unless it is told otherwise; make the topic.
+
+        Kafka's groups learn of configs after its answer, but before they give members a topic that was made later.
+        """
+        self.configure({"share.auto.offset.reset": "earliest"} | {f"share.{k}": v for k, v in configs.items()})
         assert self.create_topic(self.topic, partitions) == 0
         self.wait_for_topic()
         row = {"name": self.topic}
         self.topic_id = self.ask("Metadata", 12, topics=[row], allow_auto_topic_creation=False).topics[0].topic_id
-        self.configure({"share.auto.offset.reset": "earliest"} | {f"share.{k}": v for k, v in configs.items()})
 
     def configure(self, configs: Mapping[str, str]) -> None:
         assert self.alter_groups({self.group: configs}) == {self.group: 0}
@@ -92,7 +95,7 @@ class ShareSession(Session):
             "member_id": self.member_id(member),
             "share_session_epoch": epoch,
             # Kafka reads a partition's state when it is first fetched, which takes a busy machine longer.
-            "max_wait_ms": 500 if self._has_records else 10_000,
+            "max_wait_ms": 500 if self._has_records else 60_000,
             "min_bytes": 1,
             "max_bytes": 10_000_000,
             "max_records": 500,
