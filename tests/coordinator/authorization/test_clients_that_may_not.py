@@ -32,6 +32,7 @@ def address(request: pytest.FixtureRequest) -> Iterator[str]:
     def prepared(found: str) -> str:
         admin = AdminClient(access(found, "owner").librdkafka())
         admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(WAIT_S)
+        until(lambda: TOPIC in admin.list_topics(timeout=WAIT_S).topics)
         return found
 
     if request.param == "apache":
@@ -180,11 +181,18 @@ def test_kafka_acls_adds_lists_and_removes(address: str, tmp_path: Path) -> None
 
     about = ("--topic", f"{PREFIX}acls", "--resource-pattern-type", "prefixed", "--allow-principal", "User:alice")
     assert "Adding ACLs for resource" in run("--add", "--producer", *about)
-    listed = run("--list", "--principal", "User:alice")
-    for operation in ("WRITE", "DESCRIBE", "CREATE"):
-        assert f"(principal=User:alice, host=*, operation={operation}, permissionType=ALLOW)" in listed
+    wanted = [
+        f"(principal=User:alice, host=*, operation={operation}, permissionType=ALLOW)"
+        for operation in ("WRITE", "DESCRIBE", "CREATE")
+    ]
+
+    def listed(*which: str) -> str:
+        return run("--list", *which)
+
+    # Kafka's broker hears of what its controller has changed some time after the answer.
+    until(lambda: all(each in listed("--principal", "User:alice") for each in wanted), listed)
     run("--remove", "--force", "--producer", *about)
-    assert "User:alice" not in run("--list", "--topic", f"{PREFIX}acls")
+    until(lambda: "User:alice" not in listed("--topic", f"{PREFIX}acls"), listed)
 
 
 def test_a_certificate_tells_who_a_client_is(tmp_path: Path) -> None:
