@@ -196,7 +196,13 @@ class Transactor(Session):
 
     def described(self, transactional_id: str | None = None) -> tuple[Any, ...]:
         asked = self.transactional_id if transactional_id is None else transactional_id
-        (found,) = self.ask("DescribeTransactions", 0, transactional_ids=[asked]).transaction_states
+        request = client_request("DescribeTransactions", 0, transactional_ids=[asked])
+
+        def once() -> tuple[int, Any]:
+            (found,) = self.exchange(request).transaction_states
+            return found.error_code, found
+
+        _, found = self.again(once)
         topics = [
             ("ours", sorted(each.partitions)) if each.topic == self.topic else (each.topic, len(each.partitions))
             for each in found.topics
