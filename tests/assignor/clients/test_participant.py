@@ -308,7 +308,7 @@ def test_whatever_fails_on_the_leader_the_group_gets_the_balanced_sticky_answer(
     assert [len(owned["a"]), len(owned["b"])] == [share, share]
     assert owned["a"] < first["a"]
     assert again == owned
-    tracebacks = [record for record in caplog.records if record.exc_info]
+    tracebacks = [record for record in own_log(caplog) if record.exc_info]
     assert len(tracebacks) == 1, "the traceback is logged once, not once a rebalance"
     assert leader.targets.failures == 3
 
