@@ -131,7 +131,7 @@ def test_records_that_never_come_are_a_timeout_that_names_the_place_and_the_opti
 def test_a_broker_that_goes_away_is_a_timeout_too(topic_name, monkeypatch, caplog):
     with Coordinator({topic_name: 1}).in_thread() as coordinator:
         address = coordinator.bootstrap_servers
-    given = {"kafka.bootstrap.servers": address, "subscribe": topic_name, "kafkaConsumer.pollTimeoutMs": "300"}
+    given = {"kafka.bootstrap.servers": address, "subscribe": topic_name, "kafkaConsumer.pollTimeoutMs": "60000"}
     # The time is over once the client has logged its error, which the message then names.
     monkeypatch.setattr(position, "monotonic", lambda: time.monotonic() if own_log(caplog) else 0.0)
     with pytest.raises(ReadTimeoutError, match=f"{topic_name}-0 at offset 0 .*the client's last error: .*{address}"):
