@@ -133,6 +133,11 @@ func admin(bootstrap, group, topic string) {
 	_, again := administrator.CreateTopic(ctx, 3, 1, nil, fresh)
 	topics, err := administrator.ListTopics(ctx, fresh)
 	check(err)
+	for len(topics[fresh].Partitions) == 0 { // Kafka's brokers learn of a topic a moment after the answer
+		time.Sleep(50 * time.Millisecond) // between two looks
+		topics, err = administrator.ListTopics(ctx, fresh)
+		check(err)
+	}
 	listed, err := administrator.ListGroups(ctx)
 	check(err)
 	described, err := administrator.DescribeGroups(ctx, group)

@@ -56,14 +56,26 @@ async function produce(bootstrap, topic, first, last) {
   say("produced", { count: messages.length });
 }
 
+// Kafka's brokers learn of a topic a moment after the answer; kafkajs' own waitForLeaders fails until they know it.
+async function untilKnown(administrator, topic) {
+  while (true) {
+    try {
+      return await administrator.fetchTopicMetadata({ topics: [topic] });
+    } catch (error) {
+      if (!["UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE"].includes(error.type)) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50)); // between two looks
+  }
+}
+
 async function admin(bootstrap, group, topic) {
   const administrator = client(bootstrap).admin();
   await administrator.connect();
   const fresh = `${topic}-fresh`;
-  const wanted = { topics: [{ topic: fresh, numPartitions: 3, replicationFactor: 1 }], waitForLeaders: true };
+  const wanted = { topics: [{ topic: fresh, numPartitions: 3, replicationFactor: 1 }], waitForLeaders: false };
   await administrator.createTopics(wanted);
   const again = await administrator.createTopics(wanted); // false: it exists
-  const { topics } = await administrator.fetchTopicMetadata({ topics: [fresh] });
+  const { topics } = await untilKnown(administrator, fresh);
   const { groups } = await administrator.listGroups();
   const { groups: described } = await administrator.describeGroups([group]);
   const offsets = await administrator.fetchOffsets({ groupId: group, topics: [topic] });
