@@ -8,7 +8,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from topics import make_topic
+from topics import give_heartbeats_time, make_topic
 
 pytestmark = pytest.mark.kafka
 
@@ -70,6 +70,8 @@ class Life:
         self.produced = 0
         self._program = program
         self._start = start
+        if (client, strategy) == ("confluent-kafka", "consumer"):
+            give_heartbeats_time(broker, self.group)
         make_topic(broker, self.topic, PARTITIONS)
 
     def produce(self, count):

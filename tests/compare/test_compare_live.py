@@ -19,12 +19,13 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.structs import OffsetAndMetadata
 from polled import POLL_MS, Polled, know, polled, settle
-from topics import WAIT_S, fill, make_topic
+from topics import WAIT_S, fill, give_heartbeats_time, make_topic
 
 from loadwise import kafka_python_consumer
 from loadwise.compare.errors import LiveGroupError
 from loadwise.compare.live import read_situation
 from loadwise.compare.situation import LiveLoad, Uncommitted
+from loadwise.coordinator import ThreadedCoordinator
 from loadwise.running_group.admin import connected
 from loadwise.running_group.members import RunningGroup
 from loadwise.running_group.reading import read_group
@@ -130,8 +131,10 @@ def test_nobody_there(broker: str, topic: str) -> None:
     assert "has no members; check the name" in result.stderr
 
 
-def test_a_group_under_the_new_protocol(broker: str, topic: str) -> None:
+def test_a_group_under_the_new_protocol(broker: str, coordinator: ThreadedCoordinator, topic: str) -> None:
     """KIP-848: the broker assigns, and tells who has what by another request."""
+    if broker != coordinator.bootstrap_servers:
+        give_heartbeats_time(broker, topic)
     settings = {"bootstrap.servers": broker, "group.id": topic, "group.protocol": "consumer"}
     with ExitStack() as stack:
         consumers = [Consumer({**settings, "client.id": name}) for name in ("one", "two")]

@@ -7,7 +7,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
 
 WAIT_S = 90.0
 """How long a test waits for what must happen. Machines that run tests are slow at times; what hangs, hangs longer."""
@@ -64,6 +72,19 @@ def _wait_until_led(admin: AdminClient, name: str, partitions: int) -> None:
             return
         assert time.monotonic() < deadline, f"{name} has leaders for {len(told)} of {partitions} partitions"
         time.sleep(0.02)  # between two looks
+
+
+def give_heartbeats_time(bootstrap_servers: str, group_id: str) -> None:
+    """Let librdkafka's members of a consumer group (KIP-848) wait 3 s for the answer to a heartbeat.
+
+    They give it up after the interval of heartbeats, half a second in these tests. If it told of a partition to give
+    up, no later answer does, and the group hangs. A group of which this is asked before its topic is made has it in
+    force once it is given partitions.
+    """
+    entry = ConfigEntry("consumer.heartbeat.interval.ms", "3000", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.GROUP, group_id, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
 
 
 def committed(bootstrap_servers: str, group_id: str, topic: str, partitions: int) -> list[int]:

@@ -11,17 +11,21 @@ from typing import Any
 import pytest
 from command_line import invoke
 from confluent_kafka import Consumer, TopicPartition
-from topics import WAIT_S, fill, make_topic
+from topics import WAIT_S, fill, give_heartbeats_time, make_topic
 
 from loadwise.assignor.algorithms import ALGORITHMS
-from loadwise.coordinator import Coordinator
+from loadwise.coordinator import Coordinator, ThreadedCoordinator
 
 RECORDS = (60, 10, 10, 10)
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_group_of_either_protocol(broker: str, protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_of_either_protocol(
+    broker: str, coordinator: ThreadedCoordinator, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     topic = f"watch-{uuid.uuid4().hex[:12]}"
+    if protocol == "consumer" and broker != coordinator.bootstrap_servers:
+        give_heartbeats_time(broker, topic)
     make_topic(broker, topic, len(RECORDS))
     fill(broker, topic, RECORDS)
     settings: dict[str, Any] = {"bootstrap.servers": broker, "group.id": topic, "group.protocol": protocol}

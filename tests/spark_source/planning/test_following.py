@@ -16,7 +16,7 @@ pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brin
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException
 from hypothesis import given
 from hypothesis import strategies as st
-from topics import WAIT_S, fill, make_topic
+from topics import WAIT_S, fill, give_heartbeats_time, make_topic
 
 from loadwise.assignor.model import TopicPartition
 from loadwise.coordinator import Coordinator
@@ -124,6 +124,8 @@ def test_the_plan_is_what_the_members_of_a_live_group_say_they_own(topic, group_
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_groups_of_both_protocols_of_apache_kafka(apache_kafka, protocol):
     name = f"followed-{uuid.uuid4()}"
+    if protocol == "consumer":
+        give_heartbeats_time(apache_kafka, name)
     make_topic(apache_kafka, name, 5)
     fill(apache_kafka, name, [3, 1, 4, 1, 5])
     settings = {"group.protocol": protocol}
