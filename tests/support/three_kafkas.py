@@ -29,12 +29,12 @@ _SETTINGS = {
 }
 _MISSED_SOON = {
     "broker.heartbeat.interval.ms": "250",
-    "broker.session.timeout.ms": "2000",
-    "replica.lag.time.max.ms": "2000",
-    "controller.quorum.election.timeout.ms": "500",
-    "controller.quorum.fetch.timeout.ms": "1000",
+    "broker.session.timeout.ms": "6000",
+    "replica.lag.time.max.ms": "6000",
+    "controller.quorum.election.timeout.ms": "1000",
+    "controller.quorum.fetch.timeout.ms": "3000",
 }
-"""A node that is dead is missed within two seconds, and so is one that a busy machine lets stand still for as long."""
+"""A node that is dead is missed within six seconds, and so is one that a busy machine lets stand still for as long."""
 _MISSED_LATE = {"broker.session.timeout.ms": "60000", "replica.lag.time.max.ms": "60000"}
 
 
