@@ -14,8 +14,7 @@ pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brin
 
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql.functions import spark_partition_id
-from started_queries import run_to_its_end
-from topics import until
+from started_queries import RunningQuery, run_to_its_end
 
 from loadwise.spark_source.pyspark_version import NAMES_START
 
@@ -87,21 +86,16 @@ def test_a_stream_that_runs_on_reads_each_record_once_and_goes_on_after_a_stop(s
     topic, sink = topic([40, 0, 7]), Sink()
     options = {"startingOffsets": "earliest", "numTasks": 2}
 
-    def wait_for(query, *sizes):
-        until(lambda: not query.isActive or sink.came() == everything(*sizes), sink.came)
-        assert query.isActive, query.exception()
-
-    for before, new, after in (
-        ([40, 0, 7], [5, 3, 0], [45, 3, 7]),
-        ([45, 3, 7], [0, 0, 2], [45, 3, 9]),
-    ):
-        query = start(spark, topic, tmp_path, sink, {"processingTime": "0 seconds"}, **options)
-        try:
-            wait_for(query, *before)
+    def runs(before, new, after):
+        trigger = {"processingTime": "0 seconds"}
+        with RunningQuery(lambda: start(spark, topic, tmp_path, sink, trigger, **options)) as query:
+            query.wait_for(lambda: sink.came() == everything(*before))
             topic.write(new)
-            wait_for(query, *after)
-        finally:
-            query.stop()
+            query.wait_for(lambda: sink.came() == everything(*after))
+            assert query.error() is None
+
+    runs([40, 0, 7], [5, 3, 0], [45, 3, 7])
+    runs([45, 3, 7], [0, 0, 2], [45, 3, 9])
 
 
 @pytest.mark.kafka

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
 from confluent_kafka.admin import AdminClient
-from started_queries import NOT_CONNECTED
+from started_queries import RunningQuery
 from topics import WAIT_S, until
 
 from loadwise import kafka_python_consumer
@@ -49,43 +49,9 @@ def frame(spark, topic, group_id, **options):
     return spark.readStream.format("loadwise").options(**topic.options(**given | options)).load()
 
 
-class Query:
-    """A query, started again where a Python process took longer than the 10 s that Spark gives it to connect back."""
-
-    def __init__(self, frame, checkpoint, sink, **trigger):
-        writer = frame.writeStream.option("checkpointLocation", str(checkpoint)).foreachBatch(sink)
-        self.writer = writer.trigger(**(trigger or {"processingTime": "100 milliseconds"}))
-        self.started = self.writer.start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.started.stop()
-
-    def error(self):
-        """What it has failed with."""
-        error = self.started.exception()
-        if error is None or NOT_CONNECTED not in str(error):
-            return error
-        self.started = self.writer.start()
-        return None
-
-    def wait_for(self, condition):
-        """Wait until it holds; a query that fails meanwhile fails the test with its own error."""
-        deadline = time.monotonic() + WAIT_S
-        while not condition():
-            assert (error := self.error()) is None, error
-            assert time.monotonic() < deadline, self.started.status
-            time.sleep(0.05)  # between two looks
-
-    def fails(self):
-        """Wait until it fails, and answer why."""
-        deadline = time.monotonic() + WAIT_S
-        while (error := self.error()) is None:
-            assert time.monotonic() < deadline, self.started.status
-            time.sleep(0.05)  # between two looks
-        return str(error)
+def query(frame, checkpoint, sink, **trigger):
+    writer = frame.writeStream.option("checkpointLocation", str(checkpoint)).foreachBatch(sink)
+    return RunningQuery(writer.trigger(**(trigger or {"processingTime": "100 milliseconds"})).start)
 
 
 def members(topic, group_id):
@@ -137,8 +103,8 @@ def everything(size):
 
 def test_a_query_reads_as_a_member_and_leaves_when_it_is_stopped(spark, topic, tmp_path, group_id):
     topic, sink = topic([30] * PARTITIONS), Sink()
-    with Query(frame(spark, topic, group_id), tmp_path, sink) as query:
-        query.wait_for(lambda: set(sink.came()) == everything(30))
+    with query(frame(spark, topic, group_id), tmp_path, sink) as running:
+        running.wait_for(lambda: set(sink.came()) == everything(30))
         assert members(topic, group_id) == 1
     wait_until_alone(topic, group_id)
 
@@ -146,22 +112,22 @@ def test_a_query_reads_as_a_member_and_leaves_when_it_is_stopped(spark, topic, t
 @pytest.mark.kafka
 def test_a_query_shares_a_group_and_leaves_it_when_it_is_stopped(spark, topic, tmp_path, group_id, consumer):
     topic, sink = topic([30] * PARTITIONS), Sink()
-    with Query(frame(spark, topic, group_id), tmp_path, sink) as query:
-        query.wait_for(lambda: set(sink.came()) == everything(30))
+    with query(frame(spark, topic, group_id), tmp_path, sink) as running:
+        running.wait_for(lambda: set(sink.came()) == everything(30))
         came = consumer(topic)
-        query.wait_for(lambda: members(topic, group_id) == 2)
+        running.wait_for(lambda: members(topic, group_id) == 2)
         topic.write([30] * PARTITIONS)
-        query.wait_for(lambda: set(sink.came()) | set(came) == everything(60))
+        running.wait_for(lambda: set(sink.came()) | set(came) == everything(60))
     wait_until_alone(topic, group_id, 1)
     topic.write([30] * PARTITIONS)
     until(lambda: set(sink.came()) | set(came) == everything(90))
     consumer.end()
     topic.write([30] * PARTITIONS)
-    with Query(frame(spark, topic, group_id), tmp_path, sink) as query:
-        query.wait_for(lambda: set(sink.came()) | set(came) == everything(120))
+    with query(frame(spark, topic, group_id), tmp_path, sink) as running:
+        running.wait_for(lambda: set(sink.came()) | set(came) == everything(120))
         # The progress of a micro-batch comes a moment after its sink was called.
-        query.wait_for(lambda: (last := query.started.lastProgress) and lag_of(last.sources[0]) == Lag(0, 0.0, 0))
-        assert json.loads(query.started.lastProgress.sources[0].endOffset)["group"] == group_id
+        running.wait_for(lambda: (last := running.started.lastProgress) and lag_of(last.sources[0]) == Lag(0, 0.0, 0))
+        assert json.loads(running.started.lastProgress.sources[0].endOffset)["group"] == group_id
     twice = {place for place, times in (sink.came() + Counter(came)).items() if times > 1}
     assert twice <= everything(60) - everything(30)  # Spark may have stopped it before it asked for more
 
@@ -170,12 +136,12 @@ def test_a_query_shares_a_group_and_leaves_it_when_it_is_stopped(spark, topic, t
 def test_a_query_that_fails_leaves_its_group_and_replays(spark, topic, tmp_path, group_id):
     topic, sink = topic([30] * PARTITIONS), Sink()
     sink.fails_at = 1
-    with Query(frame(spark, topic, group_id), tmp_path, sink) as query:
-        assert "this micro-batch shall fail" in query.fails()
+    with query(frame(spark, topic, group_id), tmp_path, sink) as running:
+        assert "this micro-batch shall fail" in running.fails()
     wait_until_alone(topic, group_id)
     sink.fails_at = -1
-    with Query(frame(spark, topic, group_id), tmp_path, sink) as query:
-        query.wait_for(lambda: set(sink.came()) == everything(30))
+    with query(frame(spark, topic, group_id), tmp_path, sink) as running:
+        running.wait_for(lambda: set(sink.came()) == everything(30))
     assert sink.came() == Counter(everything(30))
 
 
@@ -183,8 +149,8 @@ def test_a_query_that_fails_leaves_its_group_and_replays(spark, topic, tmp_path,
 def test_a_stream_that_a_query_uses_twice_is_one_member(spark, topic, tmp_path, group_id):
     topic, sink = topic([30] * PARTITIONS), Sink()
     stream = frame(spark, topic, group_id)
-    with Query(stream.union(stream), tmp_path, sink) as query:
-        query.wait_for(lambda: set(sink.came()) == everything(30))
+    with query(stream.union(stream), tmp_path, sink) as running:
+        running.wait_for(lambda: set(sink.came()) == everything(30))
         assert members(topic, group_id) == 1
         assert set(sink.came().values()) == {2}  # each side of the union has all of it
 
@@ -193,15 +159,15 @@ def test_a_stream_that_a_query_uses_twice_is_one_member(spark, topic, tmp_path, 
 def test_a_stream_that_a_query_loads_twice_is_refused(spark, topic, tmp_path, group_id):
     topic = topic([30] * PARTITIONS)
     twice = frame(spark, topic, group_id).union(frame(spark, topic, group_id))
-    with Query(twice, tmp_path, Sink()) as query:
-        assert f"has a stream in group {group_id} already" in query.fails()
+    with query(twice, tmp_path, Sink()) as running:
+        assert f"has a stream in group {group_id} already" in running.fails()
 
 
 @pytest.mark.kafka
 def test_available_now_is_refused(spark, topic, tmp_path, group_id):
     topic = topic([30] * PARTITIONS)
-    with Query(frame(spark, topic, group_id), tmp_path, Sink(), availableNow=True) as query:
-        assert "member conflicts with the trigger availableNow" in query.fails()
+    with query(frame(spark, topic, group_id), tmp_path, Sink(), availableNow=True) as running:
+        assert "member conflicts with the trigger availableNow" in running.fails()
 
 
 @pytest.mark.kafka

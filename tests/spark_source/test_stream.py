@@ -6,7 +6,6 @@ import importlib.util
 import json
 import uuid
 from pathlib import Path
-from time import monotonic, sleep
 
 import pytest
 
@@ -15,8 +14,8 @@ pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brin
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming import StreamingQueryListener
-from started_queries import run_to_its_end
-from topics import WAIT_S, committed
+from started_queries import RunningQuery, run_to_its_end
+from topics import committed, until
 
 from loadwise.spark_source.planning.progress import Lag, ids_in
 from loadwise.spark_source.session import imbalance_of, lag_of
@@ -53,15 +52,6 @@ def run(*arguments, **options):
     return run_to_its_end(lambda: start(*arguments, **options))
 
 
-def wait_for(condition, query):
-    """Wait until it holds; a query that fails meanwhile fails the test with its own error."""
-    deadline = monotonic() + WAIT_S
-    while not condition():
-        assert query.exception() is None, query.exception()
-        assert monotonic() < deadline, query.status
-        sleep(0.05)
-
-
 def everything(*sizes):
     return [(partition, offset) for partition, size in enumerate(sizes) for offset in range(size)]
 
@@ -88,21 +78,19 @@ def test_processing_time_reads_live_traffic_and_shows_its_lag(spark, topic, tmp_
     topic, sink = topic([5, 2]), Sink()
     options = {"numTasks": 2, "commitGroup": "true", "kafka__group__id": group_id, "maxOffsetsPerTrigger": 20}
 
-    def until(*ends):
-        query = start(spark, topic, tmp_path, sink, trigger={"processingTime": "100 milliseconds"}, **options)
+    def runs_until(*ends):
+        trigger = {"processingTime": "100 milliseconds"}
         here = [(partition, offset) for partition, offset in everything(*ends) if offset >= [5, 2][partition]]
-        try:
-            wait_for(lambda: query.lastProgress is not None, query)  # it has looked where "latest" is
+        with RunningQuery(lambda: start(spark, topic, tmp_path, sink, trigger=trigger, **options)) as query:
+            query.wait_for(lambda: query.started.lastProgress is not None)  # it has looked where "latest" is
             topic.write([30, 10])
-            wait_for(lambda: len(sink.offsets()) >= len(here), query)
+            query.wait_for(lambda: len(sink.offsets()) >= len(here))
             assert sink.offsets() == here
-            wait_for(lambda: committed(topic.bootstrap_servers, group_id, topic.name, 2) == [*ends], query)
-            wait_for(lambda: lag_of(query.lastProgress.sources[0]) == Lag(0, 0.0, 0), query)
-        finally:
-            query.stop()
+            query.wait_for(lambda: committed(topic.bootstrap_servers, group_id, topic.name, 2) == [*ends])
+            query.wait_for(lambda: lag_of(query.started.lastProgress.sources[0]) == Lag(0, 0.0, 0))
 
-    until(35, 12)
-    until(65, 22)
+    runs_until(35, 12)
+    runs_until(65, 22)
     assert max(sink.sizes()) <= 22  # no partition starves: at least one offset of each
 
 
@@ -123,8 +111,8 @@ def test_a_listener_is_told_the_lag_and_the_imbalance(spark, topic, tmp_path):
     topic, listener = topic([60, 0, 30]), Listener()
     spark.streams.addListener(listener)
     try:
-        query = run(spark, topic, tmp_path, Sink(), startingOffsets="earliest", maxOffsetsPerTrigger=45)
-        wait_for(lambda: len([rows for rows, _, _ in told if rows]) == 2, query)
+        run(spark, topic, tmp_path, Sink(), startingOffsets="earliest", maxOffsetsPerTrigger=45)
+        until(lambda: len([rows for rows, _, _ in told if rows]) == 2)
     finally:
         spark.streams.removeListener(listener)
     assert [each for each in told if each[0]] == [(45, Lag(0, 15.0, 30), 2.0), (45, Lag(0, 0.0, 0), 2.0)]

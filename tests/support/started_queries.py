@@ -1,7 +1,8 @@
-"""Streaming queries that read what there is and end."""
+"""Streaming queries of Spark, which start again where Spark's Python process was late."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -29,3 +30,41 @@ def run_to_its_end(start: Callable[[], Any]) -> Any:
             return query
         finally:
             query.stop()
+
+
+class RunningQuery:
+    """A query that runs on until its with block ends, or it fails."""
+
+    def __init__(self, start: Callable[[], Any]) -> None:
+        self._start = start
+        self.started = start()
+
+    def __enter__(self) -> RunningQuery:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.started.stop()
+
+    def error(self) -> Exception | None:
+        """What it has failed with."""
+        error: Exception | None = self.started.exception()
+        if error is None or NOT_CONNECTED not in str(error):
+            return error
+        self.started = self._start()
+        return None
+
+    def wait_for(self, condition: Callable[[], Any]) -> None:
+        """Wait until it holds; a query that fails meanwhile fails the test with its own error."""
+        deadline = time.monotonic() + WAIT_S
+        while not condition():
+            assert (error := self.error()) is None, error
+            assert time.monotonic() < deadline, self.started.status
+            time.sleep(0.05)  # between two looks
+
+    def fails(self) -> str:
+        """Wait until it fails, and answer why."""
+        deadline = time.monotonic() + WAIT_S
+        while (error := self.error()) is None:
+            assert time.monotonic() < deadline, self.started.status
+            time.sleep(0.05)  # between two looks
+        return str(error)
