@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
-from topics import WAIT_S
+from topics import WAIT_S, until
 
 NOT_CONNECTED = "failed to connect back"
 """What Spark says of a Python process that took longer than 10 s to start. No option changes the 10 s."""
@@ -55,16 +54,16 @@ class RunningQuery:
 
     def wait_for(self, condition: Callable[[], Any]) -> None:
         """Wait until it holds; a query that fails meanwhile fails the test with its own error."""
-        deadline = time.monotonic() + WAIT_S
-        while not condition():
+
+        def reached() -> bool:
+            if condition():
+                return True
             assert (error := self.error()) is None, error
-            assert time.monotonic() < deadline, self.started.status
-            time.sleep(0.05)  # between two looks
+            return False
+
+        until(reached, lambda: self.started.status)
 
     def fails(self) -> str:
         """Wait until it fails, and answer why."""
-        deadline = time.monotonic() + WAIT_S
-        while (error := self.error()) is None:
-            assert time.monotonic() < deadline, self.started.status
-            time.sleep(0.05)  # between two looks
-        return str(error)
+        until(lambda: self.error() is not None, lambda: self.started.status)
+        return str(self.error())
