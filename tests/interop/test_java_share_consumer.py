@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer, ShareConsumer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from programs import JavaMember, compiled_java
-from topics import WAIT_S, make_topic, until
+from topics import WAIT_S, configure_group, make_topic, until
 
 from loadwise.coordinator import Coordinator
 
@@ -57,11 +56,7 @@ class Share:
         make_topic(broker, self.topic, partitions)
 
     def configure(self, name: str, value: str) -> None:
-        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource(ConfigResource.Type.GROUP, self.group, incremental_configs=[entry])
-        admin = AdminClient({"bootstrap.servers": self.broker})
-        for future in admin.incremental_alter_configs([resource]).values():
-            future.result(WAIT_S)
+        configure_group(self.broker, self.group, name, value)
 
     def produce(self, *values: str) -> None:
         producer = Producer({"bootstrap.servers": self.broker, "linger.ms": 20})

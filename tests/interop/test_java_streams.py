@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from programs import JavaMember, compiled_java
-from topics import WAIT_S, make_topic, until
+from topics import WAIT_S, configure_group, make_topic, until
 
 pytestmark = pytest.mark.kafka
 
@@ -79,11 +78,7 @@ class Application:
         self.configure("streams.session.timeout.ms", "6000")
 
     def configure(self, name: str, value: str) -> None:
-        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource(ConfigResource.Type.GROUP, self.id, incremental_configs=[entry])
-        admin = AdminClient({"bootstrap.servers": self.broker, "log_level": 0})
-        for future in admin.incremental_alter_configs([resource]).values():
-            future.result(WAIT_S)
+        configure_group(self.broker, self.id, name, value)
 
     def instance(self) -> StreamsMember:
         name = str(uuid.uuid4())

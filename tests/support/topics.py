@@ -74,6 +74,14 @@ def _wait_until_led(admin: AdminClient, name: str, partitions: int) -> None:
         time.sleep(0.02)  # between two looks
 
 
+def configure_group(bootstrap_servers: str, group_id: str, name: str, value: str) -> None:
+    """Set a config of a group, which Kafka may take in some time after its answer."""
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.GROUP, group_id, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
+
+
 def give_heartbeats_time(bootstrap_servers: str, group_id: str) -> None:
     """Let librdkafka's members of a consumer group (KIP-848) wait 3 s for the answer to a heartbeat.
 
@@ -81,10 +89,7 @@ def give_heartbeats_time(bootstrap_servers: str, group_id: str) -> None:
     up, no later answer does, and the group hangs. A group of which this is asked before its topic is made has it in
     force once it is given partitions.
     """
-    entry = ConfigEntry("consumer.heartbeat.interval.ms", "3000", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.GROUP, group_id, incremental_configs=[entry])
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
-    admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
+    configure_group(bootstrap_servers, group_id, "consumer.heartbeat.interval.ms", "3000")
 
 
 def committed(bootstrap_servers: str, group_id: str, topic: str, partitions: int) -> list[int]:
