@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import gc
 import os
-import re
 import socket
 import time
 import uuid
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from pathlib import Path
 from random import Random
 
 import pytest
 from crashed_once import CrashedOnce
+from figures import Figure, Row, lines, table
 from kafka_process import RETENTION_CHECK_INTERVAL_MS, running_kafka
 from missing import skipped_where_missing
 from secured_kafka import SecuredKafka, secured_kafka
@@ -32,9 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """pytest: options of these tests alone."""
     group = parser.getgroup("loadwise's own tests")
     group.addoption("--shuffle", type=int, metavar="SEED", help="run the tests in an order that this seed decides")
-    group.addoption(
-        "--one-broker", type=int, metavar="SEED", help="play each live scene on the broker that this decides"
-    )
+    group.addoption("--figures", metavar="FILE", help="append what live scenes measure to this file")
     group.addoption("--minutes", type=float, help="skip the tests that would begin later than so many minutes")
 
 
@@ -56,17 +55,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """pytest: the order in which tests run, the same in each process."""
     if (seed := config.getoption("shuffle")) is not None:
         Random(seed).shuffle(items)
-    if (seed := config.getoption("one_broker")) is not None:
-        elsewhere = [item for item in items if item.get_closest_marker("live") and not _is_played(item, seed)]
-        config.hook.pytest_deselected(items=elsewhere)
-        items[:] = [item for item in items if item not in elsewhere]
-
-
-def _is_played(scene: pytest.Item, seed: int) -> bool:
-    """Return whether a scene is played where it is, on one of two brokers."""
-    test, _, parameters = scene.nodeid.partition("[")
-    where = {"loadwise", "apache"}.intersection(re.split(r"[-\]]", parameters))
-    return not where or Random(f"{seed} {test}").choice(["loadwise", "apache"]) in where
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -127,6 +115,21 @@ def broker(request: pytest.FixtureRequest) -> str:
         return running.bootstrap_servers
     address: str = request.getfixturevalue("apache_kafka")
     return address
+
+
+@pytest.fixture
+def record(request: pytest.FixtureRequest) -> Callable[[Iterable[Figure]], None]:
+    """``record(figures)`` prints what a live scene measured, and appends it to the file of ``--figures``."""
+    scene = request.node.name.removeprefix("test_")
+
+    def write(figures: Iterable[Figure]) -> None:
+        rows = [Row(scene, figure) for figure in figures]
+        print(table(rows))
+        if file := request.config.getoption("figures"):
+            with Path(file).open("a", encoding="utf-8") as output:
+                output.write(lines(rows))
+
+    return write
 
 
 @pytest.fixture

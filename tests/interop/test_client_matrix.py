@@ -178,9 +178,9 @@ def test_changes_the_strategy_of_a_running_group(members, show, client, way):
 
 
 @pytest.mark.live
-@pytest.mark.long
 @pytest.mark.parametrize("client", OURS)
-def test_a_load_that_shifts_is_shared_again(broker, topic_name, group_id, show, client):
-    with LiveGroup(broker, topic_name, group_id, rates=DRIFT_RATES) as group:
-        drift(group, (client,) * 3)
+def test_a_load_that_shifts_is_shared_again(broker, topic_name, record, show, client):
+    with LiveGroup(broker, topic_name, topic_name, rates=DRIFT_RATES) as group:
+        figures = drift(group, (client,) * 3)
+    record(figures)
     show(client, "drift")

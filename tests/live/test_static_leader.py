@@ -1,4 +1,4 @@
-"""A static leader that is restarted within its session: nobody rebalances, and it watches the group's load again."""
+"""A static leader that is restarted within its session: no rebalance follows, and it watches the group's load again."""
 
 import uuid
 
@@ -11,7 +11,7 @@ CASES = {"kafka-python": ("kafka-python", "weighted"), "aiokafka": ("aiokafka", 
 
 
 def restart_the_leader(broker, client, assignor):
-    """Below JoinGroup v9, which neither client has, the broker tells it that its former self leads."""
+    """Below JoinGroup v9, which neither client has, the broker answers that its former self leads."""
     name = f"static-{uuid.uuid4().hex}"
     rates = [60.0] * 12
     with LiveGroup(broker, name, name, assignor=assignor, rates=rates, session_timeout_ms=30_000) as group:
@@ -25,10 +25,9 @@ def restart_the_leader(broker, client, assignor):
         group.wait_until(lambda: group.settled(3) and again.leads, why="resuming")
         assert (again.generation, again.owned) == (generation, owned)
         other = next(each for each in group.alive if each is not again)
-        hot = set(other.owned)
-        group.arrivals.rates = [1350 / len(hot) if partition in hot else 0.0 for partition in range(12)]
+        hot = group.overload(other, 1350)
         group.wait_until(lambda: not hot.issubset(other.owned) and group.settled(3), why="a rebalance for the load")
-        assert any("asking for a rebalance" in line for line in again.told)
+        assert any("asking for a rebalance" in line for line in again.log)
 
 
 @pytest.mark.parametrize("client", CASES)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from confluent_kafka import Producer
+from offsets import Offsets
 from topics import WAIT_S, make_topic
 
 MEMBER = Path(__file__).with_name("live_member.py")
@@ -20,6 +21,8 @@ COSTLY = "{}-costly"
 _TICK_S = 0.05
 _BURST = 2.0
 """The rate of a tick varies by the square root of the inverse, so by 0.7 of the mean."""
+HANGS_S = 300.0
+"""How long a group is waited for: what has not come by then does not come, however busy the machine is."""
 _REST_S = 3.0
 """A cooperative rebalance has another round within a heartbeat or two, half a second each."""
 
@@ -41,7 +44,9 @@ class Arrivals:
         self._places += [(COSTLY.format(topic), number) for number in range(len(costly_rates))]
         self.sent = [0] * len(self.rates)
         self._due = [0.0] * len(self.rates)
-        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 10, "log_level": 0})
+        self._producer = Producer(
+            {"bootstrap.servers": servers, "linger.ms": 10, "enable.idempotence": True, "log_level": 0}
+        )
         self._topic = topic
         self._chance = np.random.default_rng(1) if costly_rates else None
         self._ended = threading.Event()
@@ -63,7 +68,7 @@ class Arrivals:
     def __exit__(self, *_):
         self._ended.set()
         self._thread.join()
-        self._producer.flush(WAIT_S)
+        assert self._producer.flush(HANGS_S) == 0, "the broker does not take the records"
 
     def _run(self):
         due, last = self._due, time.monotonic()
@@ -88,12 +93,13 @@ class Arrivals:
 
 
 class Member:
-    """One member's process, and what it has told."""
+    """One member's process, and what it has written."""
 
     def __init__(self, group, name, client, *, speed, instance, unreadable, clock, more):
         self.name = name
         self.owned, self.generation, self.done, self.leads, self.fallbacks = [], -1, {}, False, 0
-        self.told = []
+        self.was_killed = False
+        self.log = []
         """The lines of its log."""
         command = [sys.executable, str(MEMBER), f"--client={client}", f"--topic={group.topic}", f"--group={group.id}"]
         command += [f"--servers={group.servers}", f"--name={name}", f"--assignor={group.assignor}", f"--speed={speed}"]
@@ -108,14 +114,19 @@ class Member:
 
     def _listen(self):
         for line in self.process.stdout:
-            told = json.loads(line)
-            self.owned, self.generation, self.leads = told["owned"], told["generation"], told["leads"]
-            self.done = {int(partition): count for partition, count in told["done"].items()}
-            self.fallbacks = told["fallbacks"]
+            now = json.loads(line)
+            self.owned, self.generation, self.leads = now["owned"], now["generation"], now["leads"]
+            self.done = {int(partition): Offsets(*done) for partition, done in now["done"].items()}
+            self.fallbacks = now["fallbacks"]
 
     def _read_log(self):
         for line in self.process.stderr:
-            self.told.append(line.rstrip())
+            self.log.append(line.rstrip())
+
+    @property
+    def processed(self):
+        """How many records it has processed."""
+        return sum(len(done) + done.repeated for done in self.done.values())
 
     def toggle_readings(self):
         """Its readings of offsets fail from now on, or do not any more."""
@@ -126,7 +137,8 @@ class Member:
         self.process.send_signal(signal.SIGUSR2)
 
     def kill(self):
-        """As ``kill -9`` does."""
+        """As ``kill -9`` does; others may process again what it had not committed."""
+        self.was_killed = True
         self.process.kill()
         self._ended()
 
@@ -183,14 +195,34 @@ class LiveGroup:
         return self
 
     def __exit__(self, _, error, __):
-        self.arrivals.__exit__()
-        here = [member for member in self.members if not member.process.stdin.closed]
-        for member in here:
-            member.process.stdin.close()  # asked together, they leave while one of them is waited for
-        for member in here:
-            member.stop()
-        if error is not None:
-            error.add_note("\n".join(line for member in self.members for line in member.told))
+        try:
+            self.arrivals.__exit__()
+            if error is None:
+                self.check_books()
+        except Exception as late:
+            error = error or late
+            raise
+        finally:
+            here = [member for member in self.members if not member.process.stdin.closed]
+            for member in here:
+                member.process.stdin.close()  # asked together, they leave while one of them is waited for
+            for member in here:
+                member.stop()
+            if error is not None:
+                error.add_note("\n".join(line for member in self.members for line in member.log))
+
+    def check_books(self):
+        """Every record was processed, and none twice, if neither a kill nor the program itself explains it."""
+        self.wait_until(lambda: self.lag == 0, why="processing of the last records")
+        done = self.done
+        whole = {number: [(0, sent)] if sent else [] for number, sent in enumerate(self.arrivals.sent)}
+        assert {number: its.ranges for number, its in done.items()} == whole
+        repeated = {number: its.repeated for number, its in done.items() if its.repeated}
+        assert not repeated or self.may_repeat, f"records processed twice, by partition: {repeated}"
+
+    @property
+    def may_repeat(self):
+        return self.shape == "pool" or any(member.was_killed for member in self.members)
 
     def join(self, client="kafka-python", *, speed=900.0, instance="", unreadable="", clock="right"):
         """Another member, the error that its reading of offsets ends with, and whether its wall clock is right."""
@@ -209,17 +241,23 @@ class LiveGroup:
 
     @property
     def lag(self):
-        """Records that arrived and were processed by nobody."""
+        """Records that arrived and that no member has processed."""
         done = self.done
-        return sum(max(sent - done.get(partition, 0), 0) for partition, sent in enumerate(self.arrivals.sent))
+        return sum(max(sent - len(done[partition]), 0) for partition, sent in enumerate(self.arrivals.sent))
 
     @property
     def done(self):
-        done = {}
+        """What members have processed, by partition."""
+        done = {partition: Offsets() for partition in range(len(self.arrivals.rates))}
         for member in self.members:
-            for partition, count in member.done.items():
-                done[partition] = done.get(partition, 0) + count
+            for partition, its in member.done.items():
+                done[partition].include(its)
         return done
+
+    @property
+    def processed(self):
+        """How many records members have processed."""
+        return sum(map(len, self.done.values()))
 
     def settled(self, members):
         """Whether so many members own all partitions, each once, in one generation."""
@@ -246,18 +284,25 @@ class LiveGroup:
         self.wait_until(at_rest, why=why)
         return since
 
-    def wait_until(self, what, limit_s=WAIT_S, *, why="it"):
-        """Wait for a condition."""
-        deadline = time.monotonic() + limit_s
+    def wait_until(self, what, *, why="it", longer_s=0.0):
+        """Wait for a condition, which may take so much longer than others; return how many seconds it took."""
+        began, limit_s = time.monotonic(), HANGS_S + longer_s
         while not what():
             for member in self.members:
-                assert member.process.poll() in (None, 0, -9), f"{member.name} died: {member.told[-20:]}"
-            assert time.monotonic() < deadline, f"{why} did not happen in {limit_s:g} s: lag {self.lag}, {self}"
+                assert member.process.poll() in (None, 0, -9), f"{member.name} died: {member.log[-20:]}"
+            assert time.monotonic() - began < limit_s, f"{why} did not happen in {limit_s:g} s: lag {self.lag}, {self}"
             time.sleep(_TICK_S)  # between two looks
+        return time.monotonic() - began
+
+    def overload(self, member, rate):
+        """Let all records arrive in the partitions of one member from now on, so many a second; return these."""
+        hot = set(member.owned)
+        self.arrivals.rates = [rate / len(hot) if number in hot else 0.0 for number in range(len(self.arrivals.rates))]
+        return hot
 
     def load_rebalances(self):
-        """How many rebalances were asked for because of the load."""
-        return sum("asking for a rebalance" in line for member in self.members for line in member.told)
+        """How many rebalances were requested because of the load."""
+        return sum("asking for a rebalance" in line for member in self.members for line in member.log)
 
     def __str__(self):
         return "; ".join(f"{member.name} generation {member.generation} {member.owned}" for member in self.alive)

@@ -1,7 +1,7 @@
 """A member of a group as a process of its own: a real consumer that can process so many records a second.
 
-It writes a line of JSON whenever something changed: its generation, what it owns, and how many records of each
-partition it has processed. It ends when its standard input does.
+It writes a line of JSON whenever something changed: its generation, what it owns, and which offsets of each partition
+it has processed. It ends when its standard input does.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import sys
 import threading
 import time
 
+from offsets import Offsets
+
 from loadwise.demo.pace import TokenBucket
 
 REPORT_S = 0.2
@@ -27,11 +29,14 @@ COST, COSTLY = 10, b"c"
 
 
 class Report:
-    """What the test is told."""
+    """The lines that the test reads."""
 
     def __init__(self, args):
-        self.done: dict[int, int] = {}
+        self.done: dict[int, Offsets] = {}
         self.last = ("", 0.0)
+        # A member that is killed must have written what it has committed. Those that poll for each record, or commit
+        # themselves, are not killed, and would write hundreds of lines a second.
+        self._every_s = REPORT_S if args.shape in ("record-by-record", POOL) else 0.0
         self._topic, self._costly_after = args.topic, args.costly_after
 
     def number(self, partition):
@@ -39,17 +44,17 @@ class Report:
         return partition.partition + (self._costly_after if partition.topic != self._topic else 0)
 
     def send(self, consumer, generation):
-        """Write a line, if there is something new and the last one was a moment ago."""
+        """Write a line, if there is something new."""
         line = json.dumps(
             {
                 "generation": generation,
                 "owned": sorted(map(self.number, consumer.assignment())),
-                "done": self.done,
+                "done": {number: [done.ranges, done.repeated] for number, done in self.done.items()},
                 "leads": consumer.balance.leads,
                 "fallbacks": consumer.balance.fallbacks,
             }
         )
-        if line != self.last[0] and time.monotonic() - self.last[1] >= REPORT_S:
+        if line != self.last[0] and time.monotonic() - self.last[1] >= self._every_s:
             self.last = line, time.monotonic()
             print(line, flush=True)
 
@@ -58,10 +63,18 @@ class Report:
         cost = 0
         for partition, records in batches.items():
             number = self.number(partition)
-            self.done[number] = self.done.get(number, 0) + len(records)
+            done = self.done.setdefault(number, Offsets())
+            for offset in map(offset_of, records):
+                done.add(offset, offset + 1)
             costly = sum(map(is_costly, records)) if self._costly_after else 0
             cost += len(records) + costly * (COST - 1)
         return cost
+
+
+def offset_of(record):
+    """A record's offset, of any client; Spark's records are offsets here."""
+    offset = getattr(record, "offset", record)
+    return offset() if callable(offset) else offset  # confluent-kafka's is a method
 
 
 def is_costly(record):
@@ -222,11 +235,11 @@ def kafka_python(args, ended):
         while not ended.is_set():
             time.sleep(work.wait_s)
             work.add(report.processed(consumer.poll(timeout_ms=200, max_records=work.most)))
+            report.send(consumer, consumer._coordinator._generation.generation_id)
             time.sleep(work.left_s)
             while work.hangs and not ended.is_set():
                 time.sleep(REPORT_S)
             work.end()
-            report.send(consumer, consumer._coordinator._generation.generation_id)
     finally:
         consumer.close()
 
@@ -289,10 +302,10 @@ async def aiokafka(args, ended):
         while not ended.is_set():
             await asyncio.sleep(work.wait_s)
             cost = report.processed(await consumer.getmany(timeout_ms=200, max_records=work.most))
+            report.send(consumer, consumer._coordinator.generation)
             await work.start(cost) if isinstance(work, Tasks) else work.add(cost)
             await asyncio.sleep(work.left_s)
             work.end()
-            report.send(consumer, consumer._coordinator.generation)
     finally:
         await consumer.stop()
 
@@ -327,9 +340,9 @@ def confluent(args, ended):
         while not ended.is_set():
             time.sleep(work.wait_s)
             work.add(report.processed(by_partition(consumer.consume(work.most, timeout=0.2))))
+            report.send(consumer, consumer._member._coordinator._generation.generation_id)
             time.sleep(work.left_s)
             work.end()
-            report.send(consumer, consumer._member._coordinator._generation.generation_id)
     finally:
         consumer.close()
 
@@ -340,14 +353,13 @@ async def confluent_aio(args, ended):
     config, assignor = librdkafka(args)
     consumer = confluent_aio_consumer(config, assignor=assignor)
     await consumer.subscribe(topics(args))
-    report, work = Report(args), Work(args)
+    report, work, inner = Report(args), Work(args), consumer._consumer
     try:
         while not ended.is_set():
             work.add(report.processed(by_partition(await consumer.consume(100, timeout=0.2))))
+            report.send(inner, inner._member._coordinator._generation.generation_id)
             await asyncio.sleep(work.left_s)
             work.end()
-            inner = consumer._consumer
-            report.send(inner, inner._member._coordinator._generation.generation_id)
     finally:
         await consumer.close()
 

@@ -1,13 +1,13 @@
-"""Scenes that real groups are played more than once: who is in the group, and what happens to it."""
+"""Scenes that several tests play with real groups. What a scene measures it returns as figures."""
 
 from __future__ import annotations
 
 import time
 
-import pytest
+from figures import Figure
 from live_group import LiveGroup
 
-MINUTE_S, WARM_S = 60.0, 20.0
+WARM_S = 20.0
 DRIFT_RATES = [112.5] * 12
 KAFKA_PYTHON, AIOKAFKA, CONFLUENT = "kafka-python", "aiokafka", "confluent-consumer"
 CLIENTS = {
@@ -22,70 +22,70 @@ GROUPS = {
     for name, clients in CLIENTS.items()
 }
 """Three members of one client or of several, eager and cooperative."""
-SOME = {name: GROUPS[name] for name in (KAFKA_PYTHON, f"{AIOKAFKA}-cooperative", "mixed", "confluent-cooperative")}
-OTHERS = {name: group for name, group in GROUPS.items() if name not in SOME}
-NAMES = [*SOME, *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
-"""The others are played where they are asked for: `make test-live SCENES=live`."""
 
 
-def played_with(name: str) -> dict[str, tuple[tuple[str, ...], str]]:
-    """The groups that are played side by side with that of a name."""
-    return SOME if name in SOME else OTHERS
+def drift(group: LiveGroup, clients: tuple[str, ...], speed: float = 900.0) -> list[Figure]:
+    """The worst shift for the present assignment: all records go to one member, half as many again as it can process.
 
-
-def drift(group: LiveGroup, clients: tuple[str, ...]) -> str:
-    """The worst shift for the present assignment: all of it goes to one member, 450/s more than that can process.
-
-    Answers after how long what was reached.
+    ``speed`` is how many records/s a member processes; half of what three members can process arrives.
     """
     for client in clients:
-        group.join(client)
+        group.join(client, speed=speed)
     group.wait_until_at_rest(len(clients), why="joining")
-    group.wait_until(lambda: group.lag <= 900, why="catching up")
+    group.wait_until(lambda: group.lag <= speed, why="catching up")
     began = time.monotonic()
-    hot = set(max((member.owned for member in group.members), key=len))
-    group.arrivals.rates = [1350 / len(hot) if partition in hot else 0.0 for partition in range(12)]
-    group.wait_until(lambda: group.load_rebalances() >= 1, MINUTE_S, why="a request for a rebalance")
-    asked = time.monotonic()
-    group.wait_until(lambda: group.lag <= 900, MINUTE_S - (asked - began), why="a lag below 900")
-    return _told(group, asked - began, time.monotonic() - began)
+    group.overload(max(group.members, key=lambda member: len(member.owned)), 1.5 * speed)
+    group.wait_until(lambda: group.load_rebalances() >= 1, why="a request for a rebalance")
+    requested_s = time.monotonic() - began
+    group.wait_until(lambda: group.lag <= speed, why="catching up after the shift")
+    return [
+        Figure("first request for a rebalance, s", requested_s, 15),
+        Figure("lag below a second's work, s", time.monotonic() - began, 30),
+        requests(group),
+    ]
 
 
-def slow(group: LiveGroup, clients: tuple[str, ...]) -> str:
-    """Members of 900, 900 and 120 records/s, 900 arriving in 12 partitions: a minute later nobody is behind.
+def slow(group: LiveGroup, clients: tuple[str, ...]) -> list[Figure]:
+    """Members process 900, 900 and 120 records/s, and 900 arrive in 12 partitions: the slow one gets no more than one.
 
-    The slow one can do one partition of 75/s. It is given no more, at the latest by a rebalance for the load, and none
-    where that would make it the busiest.
+    It can process one partition of 75 records/s, and gets none where that would make it the busiest.
     """
     for client, speed in zip(clients, (900.0, 900.0, 120.0), strict=True):
         last = group.join(client, speed=speed)
     began = group.wait_until_at_rest(3, why="joining")
-    group.wait_until(lambda: len(last.owned) <= 1 and group.settled(3), MINUTE_S, why="relief of the slow one")
-    relieved = time.monotonic()
-    group.wait_until(lambda: group.lag <= 900, MINUTE_S - (relieved - began), why="a lag below 900")
-    return _told(group, relieved - began, time.monotonic() - began)
+    group.wait_until(lambda: len(last.owned) <= 1 and group.settled(3), why="relief of the slow member")
+    relieved_s = time.monotonic() - began
+    group.wait_until(lambda: group.lag <= 900, why="catching up")
+    return [
+        Figure("slow member relieved, s", relieved_s, 30),
+        Figure("lag below 900, s", time.monotonic() - began, 40),
+        requests(group),
+    ]
 
 
-def shape(group: LiveGroup, clients: tuple[str, ...]) -> str:
-    """Members of 600 records/s, 900 arriving: two partitions of one suddenly get 360 each, 780/s for its 600."""
+def shape(group: LiveGroup, clients: tuple[str, ...]) -> list[Figure]:
+    """Members process 600 records/s, and 900 arrive: two partitions of one suddenly get 360 each, 780/s for its 600."""
     for client in clients:
         group.join(client, speed=600.0)
     group.wait_until(lambda: group.settled(len(clients)), why="joining")
     group.wait_until(lambda: group.lag <= 900, why="catching up")
-    before = sum(group.done.values())
-    group.wait_until(lambda: sum(group.done.values()) - before >= 900 * WARM_S, why="going on")
+    before = group.processed
+    group.wait_until(lambda: group.processed - before >= 900 * WARM_S, why="going on")
     assert group.load_rebalances() == 0
     began, generation = time.monotonic(), group.generation
     hot = max((member.owned for member in group.members), key=len)[:2]
     group.arrivals.rates = [360.0 if partition in hot else 18.0 for partition in range(12)]
-    group.wait_until(lambda: group.load_rebalances() >= 1, MINUTE_S, why="a request for a rebalance")
+    group.wait_until(lambda: group.load_rebalances() >= 1, why="a request for a rebalance")
     group.wait_until(lambda: group.generation > generation and group.settled(len(clients)), why="the rebalance")
-    acted = time.monotonic()
-    group.wait_until(lambda: group.lag <= 900, MINUTE_S - (acted - began), why="a lag below 900")
-    return _told(group, acted - began, time.monotonic() - began)
+    over_s = time.monotonic() - began
+    group.wait_until(lambda: group.lag <= 900, why="catching up after the shift")
+    return [
+        Figure("first rebalance over, s", over_s, 18),
+        Figure("lag below a second, s", time.monotonic() - began, 25),
+        requests(group),
+    ]
 
 
-def _told(group: LiveGroup, acted_s: float, even_s: float) -> str:
-    asked = group.load_rebalances()
-    assert asked <= (3 if group.assignor == "weighted" else 2)
-    return f"acted after {acted_s:.0f} s, lag below 900 after {even_s:.0f} s, {asked} rebalances asked for"
+def requests(group: LiveGroup, before: int = 0) -> Figure:
+    """How many rebalances were requested for the load, beyond those before."""
+    return Figure("rebalances requested", group.load_rebalances() - before, 3 if group.assignor == "weighted" else 2)
