@@ -129,8 +129,9 @@ $(VENV)/.dev: $(VENV)/.all
 	$(BIN)/python -m pip install --quiet --group dev
 	@touch $@
 
-$(VENV)/.docs: $(VENV)/.all
-	$(BIN)/python -m pip install --quiet --group docs
+# Sphinx and the package: docs/conf.py mocks clients, Spark, and what else extras bring.
+$(VENV)/.docs: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable . --group docs
 	@touch $@
 
 clean:

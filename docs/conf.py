@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from pathlib import Path
+
+from sphinx.ext.autodoc.mock import _MockObject
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
 
 import loadwise  # noqa: E402
+from loadwise.assignor.clients import versions  # noqa: E402
 
 project = "loadwise"
 author = "The loadwise developers"
@@ -21,6 +25,22 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 nitpicky = False
 default_role = "code"
+# The pages are made of docstrings and signatures: neither Spark nor a client is installed for them.
+autodoc_mock_imports = [
+    "aiokafka",
+    "confluent_kafka",
+    "cramjam",
+    "crc32c",
+    "h11",
+    "kafka",
+    "prometheus_client",
+    "pyarrow",
+    "pyspark",
+    "rich",
+]
+# The plug-ins ask for a client's version and for the parameters of its classes, and a mock has neither.
+versions.require = lambda _client, _package, *, oldest, **_: ".".join(map(str, oldest))
+_MockObject.__signature__ = inspect.Signature()
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_member_order = "bysource"
