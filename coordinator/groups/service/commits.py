@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Mapping
 
 from loadwise.coordinator.cluster.brokers import coordinator_partition
 from loadwise.coordinator.groups.events import Committer
@@ -51,9 +51,8 @@ def commit(store: GroupStore, group_id: str, who: Committer, offsets: Mapping[Pa
                 )
             )
     else:
-        for record in list(store.pending_offsets.superseded(group_id, offsets)):
-            store.append(record)
-        _keep(store, group_id, offsets)
+        for partition, committed in offsets.items():
+            _keep(store, group_id, partition, committed)
     return ErrorCode.NONE
 
 
@@ -81,40 +80,54 @@ def end_transaction(store: GroupStore, producer_id: int, offsets_partition: int,
     """End a producer's transaction for the groups of a ``__consumer_offsets`` partition."""
     groups = store.pending_offsets.group_ids(producer_id)
     for group_id in sorted(each for each in groups if coordinator_partition(each) == offsets_partition):
-        pending = dict(store.pending_offsets.of_producer(producer_id, group_id))
-        for topic, number in pending:
+        for partition, pending in list(store.pending_offsets.of_producer(producer_id, group_id).items()):
             store.append(
-                PendingOffsetTombstone(group_id=group_id, producer_id=producer_id, topic=topic, partition=number)
+                PendingOffsetTombstone(
+                    group_id=group_id, producer_id=producer_id, topic=partition.topic, partition=partition.number
+                )
             )
-        if committed:
-            _keep(store, group_id, {each: offset for each, offset in pending.items() if offset is not None})
+            if committed and pending.committed is not None:
+                _keep(store, group_id, partition, pending.committed, pending.order)
 
 
-def _keep(store: GroupStore, group_id: str, offsets: Mapping[Partition, CommittedOffset]) -> None:
-    for partition, committed in offsets.items():
-        store.append(
-            OffsetRecord(
-                group_id=group_id,
-                topic=partition.topic,
-                partition=partition.number,
-                offset=committed.offset,
-                leader_epoch=committed.leader_epoch,
-                metadata=committed.metadata,
-                committed_ms=committed.committed_ms,
-                expires_ms=committed.expires_ms,
-            )
+def _keep(
+    store: GroupStore, group_id: str, partition: Partition, committed: CommittedOffset, order: int | None = None
+) -> None:
+    """Store a committed offset in place of those that were committed before it, also in open transactions.
+
+    ``order`` is that of a commit in a transaction.
+    """
+    for record in list(store.pending_offsets.superseded(group_id, [partition], order)):
+        store.append(record)
+    store.append(
+        OffsetRecord(
+            group_id=group_id,
+            topic=partition.topic,
+            partition=partition.number,
+            offset=committed.offset,
+            leader_epoch=committed.leader_epoch,
+            metadata=committed.metadata,
+            committed_ms=committed.committed_ms,
+            expires_ms=committed.expires_ms,
         )
+    )
 
 
-def forget(store: GroupStore, group_id: str, partitions: Iterable[Partition]) -> None:
-    """Delete committed offsets; partitions without one are skipped."""
+def forget(store: GroupStore, group_id: str, partitions: Collection[Partition]) -> None:
+    """Delete the offsets of these partitions, also those of open transactions, which then commit none of them.
+
+    Mirrors the replay of a tombstone in ``OffsetMetadataManager``.
+    """
     committed = store.offsets.of(group_id)
     for partition in partitions:
         if partition in committed:
             store.append(OffsetTombstone(group_id=group_id, topic=partition.topic, partition=partition.number))
+    for tombstone in list(store.pending_offsets.deleted(group_id, partitions)):
+        store.append(tombstone)
 
 
 def forget_topics(store: GroupStore, topics: Container[str]) -> None:
-    """Delete all groups' offsets of some topics. O(committed offsets)."""
-    for group_id in store.offsets.group_ids():
-        forget(store, group_id, [each for each in store.offsets.of(group_id) if each.topic in topics])
+    """Delete all groups' offsets of some topics. O(all offsets)."""
+    for group_id in store.offsets.group_ids() | store.pending_offsets.all_group_ids():
+        known = {*store.offsets.of(group_id), *store.pending_offsets.of(group_id)}
+        forget(store, group_id, sorted(each for each in known if each.topic in topics))

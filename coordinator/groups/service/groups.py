@@ -6,7 +6,7 @@ Mirrors Kafka's ``GroupCoordinatorShard``. Only `Groups._tell` calls ``Group.han
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import assert_never
 
 from loadwise.coordinator.errors import CannotConvertError
@@ -181,8 +181,8 @@ class Groups(GroupStore):
 
     # ---- offsets ----
 
-    def forget_offsets(self, group_id: str, partitions: Iterable[Partition]) -> None:
-        """Delete committed offsets; partitions without one are skipped."""
+    def forget_offsets(self, group_id: str, partitions: Collection[Partition]) -> None:
+        """Delete the offsets of these partitions, also those of open transactions."""
         commits.forget(self, group_id, partitions)
 
     def end_transaction(self, producer_id: int, offsets_partition: int, *, committed: bool) -> None:
@@ -190,7 +190,7 @@ class Groups(GroupStore):
         commits.end_transaction(self, producer_id, offsets_partition, committed=committed)
 
     def forget_topics(self, topics: Container[str]) -> None:
-        """Delete all groups' offsets of deleted topics, as Kafka does. O(committed offsets)."""
+        """Delete all groups' offsets of deleted topics, as Kafka does. O(all offsets)."""
         commits.forget_topics(self, topics)
 
     # ---- finding or creating the group ----

@@ -32,13 +32,17 @@ def ended(producer_id: int, group_id: str, partition: Partition) -> PendingOffse
     )
 
 
+def held(pending: PendingOffsets, producer_id: int, group_id: str) -> dict[Partition, CommittedOffset | None]:
+    return {each: found.committed for each, found in pending.of_producer(producer_id, group_id).items()}
+
+
 def test_the_end_of_one_offset_leaves_the_others() -> None:
     pending = PendingOffsets()
     for place in ((1, "g", A), (1, "g", B), (1, "h", A), (2, "g", A)):
         pending.apply(written(*place, 5))
     assert (len(pending), pending.of("g"), pending.group_ids(1)) == (4, {A, B}, {"g", "h"})
     pending.apply(ended(1, "g", A))
-    assert pending.of_producer(1, "g") == {B: CommittedOffset(5, -1, "")}
+    assert held(pending, 1, "g") == {B: CommittedOffset(5, -1, "")}
     assert (len(pending), pending.of("g"), pending.group_ids(1)) == (3, {A, B}, {"g", "h"})
     pending.apply(ended(1, "g", B))
     assert (len(pending), pending.of("g"), pending.group_ids(1)) == (2, {A}, {"h"})
@@ -55,9 +59,9 @@ def test_a_later_commit_takes_the_place_of_those_that_wait() -> None:
     assert [(each.producer_id, each.group_id, each.partition) for each in superseded] == [(1, "g", 0), (2, "g", 0)]
     for each in superseded:
         pending.apply(each)
-    assert pending.of_producer(1, "g") == {A: None, B: CommittedOffset(5, -1, "")}
+    assert held(pending, 1, "g") == {A: None, B: CommittedOffset(5, -1, "")}
     assert list(pending.superseded("g", [A])) == []
-    assert pending.of_producer(1, "h") == {A: CommittedOffset(5, -1, "")}
+    assert held(pending, 1, "h") == {A: CommittedOffset(5, -1, "")}
     pending.forget("g")
     assert (pending.of("g"), pending.of("h")) == (set(), {A})
 
@@ -72,3 +76,14 @@ def test_the_end_of_a_transaction_does_not_undo_a_later_commit(committed: bool) 
     groups.end_transaction(1, coordinator_partition("g"), committed=committed)
     found = {partition: each.offset for partition, each in groups.offsets.of("g").items()}
     assert found == {A: 9} | ({B: 6} if committed else {})
+
+
+@pytest.mark.parametrize("ends", [(1, 2), (2, 1)])
+def test_of_two_transactions_the_later_commit_counts(ends: tuple[int, int]) -> None:
+    """Whichever ends first, as Kafka compares where both commits stand in the log."""
+    groups = Groups(GroupLimits())
+    for producer_id in (1, 2):
+        commit(groups, "g", Committer(producer_id=producer_id), {A: CommittedOffset(producer_id, -1, "")})
+    for producer_id in ends:
+        groups.end_transaction(producer_id, coordinator_partition("g"), committed=True)
+    assert groups.offsets.of("g")[A].offset == 2

@@ -12,20 +12,13 @@ from typing import Any
 import pytest
 from kafka_process import kafka_from_jars
 from missing import skipped_where_missing
+from offset_walk import SOON, offset_walk
 from programs_with_data import Program
+from seeds import SEED
 from topics import WAIT_S
 from transactors import Transactor
 
-from loadwise.protocol.error_codes import ErrorCode
-
 pytestmark = pytest.mark.kafka
-
-SOON = {
-    ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    ErrorCode.LEADER_NOT_AVAILABLE,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-}
-"""What a broker answers until it has its partitions again."""
 
 
 def batches(broker: Transactor, *, committed: bool) -> Any:
@@ -125,6 +118,7 @@ EXCHANGES = (
     a_classic_group,
     a_static_member,
     an_empty_group,
+    *(offset_walk(seed) for seed in range(SEED, SEED + 20)),
 )
 
 

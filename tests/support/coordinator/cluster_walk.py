@@ -336,6 +336,11 @@ class ClusterWalk(RuleBasedStateMachine):
         )  # fmt: skip
         self.exchange(request)
 
+    @rule(group_id=st.sampled_from(GROUPS), topic=st.sampled_from(TOPICS), number=st.integers(0, 1))
+    def delete_offset(self, group_id: str, topic: str, number: int) -> None:
+        rows = [{"name": topic, "partitions": [{"partition_index": number}]}]
+        self.ask("OffsetDelete", 0, group_id=group_id, topics=rows)
+
     # ---- faults ----
 
     @rule(
