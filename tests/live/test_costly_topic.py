@@ -1,5 +1,6 @@
 """Real groups that read two topics, of which one has records that take ten times as long: its cost is learned."""
 
+import math
 import re
 import time
 import uuid
@@ -29,6 +30,11 @@ def learned(group):
     logged = [(each[:23], line.search(each)) for member in group.members for each in member.log]
     newest = max(((at, float(it[3]) / float(it[2])) for at, it in logged if it), default=("", 0.0))
     return newest[1]
+
+
+def seconds_to_learn(group):
+    """How long the costs take; infinite on a machine so busy that polls take longer than their records explain."""
+    return Figure("costs learned, s", group.seconds_until(lambda: learned(group) == NEAR), 120)
 
 
 def work(group, counts):
@@ -70,9 +76,8 @@ def learn(broker, clients, assignor):
         for client in clients[:2]:
             group.join(client, speed=SPEED)
         group.wait_until(lambda: group.settled(2), why="joining")
-        began = time.monotonic()
-        group.wait_until(lambda: learned(group) == NEAR, why="learning of the costs")
-        learned_s = time.monotonic() - began
+        if (costs := seconds_to_learn(group)).value == math.inf:
+            return [costs]
         # What waits in a partition counts too.
         # An estimate may leave that range once more; the third member is placed by the one of its time.
         group.wait_until(
@@ -82,8 +87,7 @@ def learn(broker, clients, assignor):
         group.join(clients[2], speed=SPEED)
         # A cooperative member that joins again before it has given partitions up gives them up one round later.
         group.wait_until(lambda: even(group), why="an even share with the third")
-        assert group.load_rebalances() == asked, "no rebalance for the load is needed"
-        figures = [Figure("costs learned, s", learned_s, 120), share(group)]
+        figures = [costs, share(group), Figure("rebalances requested", group.load_rebalances() - asked, 0)]
         group.wait_until(lambda: waiting_s(group) <= 1, why="going on")
         return figures
 
@@ -97,7 +101,8 @@ def shift(broker, clients, assignor):
         for client in clients:
             group.join(client)
         group.wait_until(lambda: group.settled(3), why="joining")
-        group.wait_until(lambda: learned(group) == NEAR, why="learning of the costs")
+        if (costs := seconds_to_learn(group)).value == math.inf:
+            return [costs]
         group.wait_until(lambda: group.settled(3) and waiting_s(group) <= 1, why="catching up")
         costly = range(len(CHEAP), len(CHEAP) + len(MANY))
         unlucky = max(group.alive, key=lambda member: len(set(member.owned) & set(costly)))
@@ -108,6 +113,7 @@ def shift(broker, clients, assignor):
         relieved_s = time.monotonic() - began
         group.wait_until(lambda: even(group) and waiting_s(group) <= 1, why="an even share and little lag")
         return [
+            costs,
             Figure("relief, s", relieved_s, 25),
             Figure("even, lag below a second, s", time.monotonic() - began, 35),
             share(group),

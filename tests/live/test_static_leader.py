@@ -14,7 +14,7 @@ def restart_the_leader(broker, client, assignor):
     """Below JoinGroup v9, which neither client has, the broker answers that its former self leads."""
     name = f"static-{uuid.uuid4().hex}"
     rates = [60.0] * 12
-    with LiveGroup(broker, name, name, assignor=assignor, rates=rates, session_timeout_ms=30_000) as group:
+    with LiveGroup(broker, name, name, assignor=assignor, rates=rates, session_timeout_ms=60_000) as group:
         members = {f"static-{number}": group.join(client, instance=f"static-{number}") for number in range(3)}
         group.wait_until_at_rest(3, why="joining")
         group.wait_until(lambda: any(each.leads for each in group.alive), why="a leader")

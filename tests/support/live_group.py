@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import signal
 import subprocess
 import sys
@@ -23,6 +25,11 @@ _BURST = 2.0
 """The rate of a tick varies by the square root of the inverse, so by 0.7 of the mean."""
 HANGS_S = 300.0
 """How long a group is waited for: what has not come by then does not come, however busy the machine is."""
+_UNCOMMITTED = re.compile(
+    "offset ?commit failed|commit was refused|were not committed|records may be read again|has evicted this member",
+    re.IGNORECASE,
+)
+"""What clients and loadwise log when another member may get records again."""
 _REST_S = 3.0
 """A cooperative rebalance has another round within a heartbeat or two, half a second each."""
 
@@ -212,7 +219,7 @@ class LiveGroup:
                 error.add_note("\n".join(line for member in self.members for line in member.log))
 
     def check_books(self):
-        """Every record was processed, and none twice, if neither a kill nor the program itself explains it."""
+        """Every record was processed, and none twice unless it had to be."""
         self.wait_until(lambda: self.lag == 0, why="processing of the last records")
         done = self.done
         whole = {number: [(0, sent)] if sent else [] for number, sent in enumerate(self.arrivals.sent)}
@@ -222,7 +229,9 @@ class LiveGroup:
 
     @property
     def may_repeat(self):
-        return self.shape == "pool" or any(member.was_killed for member in self.members)
+        """Whether a member was killed, failed to commit, or commits less than it has polled, as a pool does."""
+        uncommitted = any(_UNCOMMITTED.search(line) for member in self.members for line in member.log)
+        return uncommitted or self.shape == "pool" or any(member.was_killed for member in self.members)
 
     def join(self, client="kafka-python", *, speed=900.0, instance="", unreadable="", clock="right"):
         """Another member, the error that its reading of offsets ends with, and whether its wall clock is right."""
@@ -284,15 +293,22 @@ class LiveGroup:
         self.wait_until(at_rest, why=why)
         return since
 
-    def wait_until(self, what, *, why="it", longer_s=0.0):
-        """Wait for a condition, which may take so much longer than others; return how many seconds it took."""
-        began, limit_s = time.monotonic(), HANGS_S + longer_s
+    def seconds_until(self, what, limit_s=HANGS_S):
+        """Wait for a condition, and return how many seconds it took; infinity if it has not come by then."""
+        began = time.monotonic()
         while not what():
             for member in self.members:
                 assert member.process.poll() in (None, 0, -9), f"{member.name} died: {member.log[-20:]}"
-            assert time.monotonic() - began < limit_s, f"{why} did not happen in {limit_s:g} s: lag {self.lag}, {self}"
+            if time.monotonic() - began > limit_s:
+                return math.inf
             time.sleep(_TICK_S)  # between two looks
         return time.monotonic() - began
+
+    def wait_until(self, what, *, why="it", longer_s=0.0):
+        """Wait for a condition that must come, which may take so much longer than others."""
+        limit_s = HANGS_S + longer_s
+        came = self.seconds_until(what, limit_s) < math.inf
+        assert came, f"{why} did not happen in {limit_s:g} s: lag {self.lag}, {self}"
 
     def overload(self, member, rate):
         """Let all records arrive in the partitions of one member from now on, so many a second; return these."""

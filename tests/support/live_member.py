@@ -413,6 +413,7 @@ def main():
         time.time = jumping(time.time)
     logging.basicConfig(level=logging.INFO, format=f"%(asctime)s {args.name} %(name)s %(message)s", stream=sys.stderr)
     logging.getLogger("kafka").setLevel(logging.ERROR)
+    logging.getLogger("kafka.coordinator.consumer").setLevel(logging.WARNING)  # commits that failed
     logging.getLogger("aiokafka").setLevel(logging.ERROR)
     ended = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
