@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 # Images of containers often set this. The tests start hundreds of Python processes, and each would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo docs hunt mutants test test-kafka test-live test-long test-smoke test-upstream test-programs lint bench bench-confluent bench-coordinator bench-dispatcher bench-live bench-quality bench-spark readme clean
+.PHONY: demo docs hunt mutants test test-kafka test-live test-long test-smoke test-upstream test-programs lint nightly bench bench-confluent bench-coordinator bench-dispatcher bench-live bench-quality bench-spark readme clean
 
 demo: $(VENV)/.all
 	$(BIN)/loadwise demo $(DEMO)
@@ -53,6 +53,11 @@ test-long: $(VENV)/.dev
 ifeq ($(MINUTES)$(TESTS),)
 	$(MAKE) test-upstream
 endif
+
+# All live scenes and the whole long tier, two hours at most: a table of figures and limits in docs/lab; exit code 1 if one was
+# missed. NIGHTLY="--from drift" goes on with a scene, NIGHTLY="drift slow" plays these alone.
+nightly: $(VENV)/.dev
+	$(BIN)/python tests/nightly/run.py --long "$(LONG)" $(NIGHTLY)
 
 # The default tier many times, each in another order, and which tests do not pass every time. HUNT="--busy 2" adds busy loops.
 RUNS ?= 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from figures import Figure, Row, lines, rows, table
+from figures import Figure, Row, lines, rows, table, values
 from hypothesis import given
 from hypothesis import strategies as st
 from offsets import Offsets
@@ -36,10 +36,20 @@ def test_rows_are_read_as_they_were_written(measured):
     assert rows(lines(measured)) == measured
 
 
-def test_a_table_shows_which_limits_were_missed():
-    measured = [Row("drift[apache]", Figure("lag, s", 17.46, 30)), Row("slow[apache]", Figure("requests", 3, 2))]
-    assert table(measured).splitlines()[2:] == [
-        "| drift[apache] | lag, s | 17.46 | 30 | yes |",
-        "| slow[apache] | requests | 3 | 2 | **no** |",
+def test_a_table_shows_the_values_before_and_which_limits_were_missed():
+    measured = [
+        Row("drift[apache]", Figure("lag, s", 17.46, 30)),
+        Row("slow[apache]", Figure("requests", 3, 2)),
+        Row("slow", Figure("minutes", 4.25)),
     ]
-    assert [row.figure.ok for row in measured] == [True, False]
+    assert table(measured, {("slow[apache]", "requests"): "2"}).splitlines()[2:] == [
+        "| drift[apache] | lag, s | 17.46 |  | 30 | yes |",
+        "| slow[apache] | requests | 3 | 2 | 2 | **no** |",
+        "| slow | minutes | 4.25 |  |  |  |",
+    ]
+    assert [row.figure.ok for row in measured] == [True, False, True]
+    assert values(table(measured)) == {
+        ("drift[apache]", "lag, s"): "17.46",
+        ("slow[apache]", "requests"): "3",
+        ("slow", "minutes"): "4.25",
+    }

@@ -6,7 +6,9 @@ A run keeps a line of JSON for each figure, so that another run can go on where 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import math
+import re
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 
@@ -16,7 +18,7 @@ class Figure(NamedTuple):
     name: str
     """With its unit."""
     value: float
-    limit: float
+    limit: float = math.inf
 
     @property
     def ok(self) -> bool:
@@ -40,10 +42,24 @@ def rows(text: str) -> list[Row]:
     return [Row(scene, Figure(*figure)) for scene, *figure in map(json.loads, text.splitlines())]
 
 
-def table(measured: Iterable[Row]) -> str:
-    """A Markdown table of the rows."""
-    head = "| scene | figure | value | limit | ok |\n|---|---|---:|---:|---|\n"
-    return head + "".join(
-        f"| {scene} | {figure.name} | {figure.value:.4g} | {figure.limit:g} | {'yes' if figure.ok else '**no**'} |\n"
+def table(measured: Iterable[Row], before: Mapping[tuple[str, str], str] | None = None) -> str:
+    """A Markdown table of the rows, with the values that an earlier table has for the same scenes and figures."""
+    cells = [
+        (scene, name, f"{value:.4g}", (before or {}).get((scene, name), ""), *_judged(figure))
         for scene, figure in measured
-    )
+        for name, value, _ in [figure]
+    ]
+    head = "| scene | figure | value | before | limit | ok |\n|---|---|---:|---:|---:|---|\n"
+    return head + "".join(f"| {' | '.join(row)} |\n" for row in cells)
+
+
+def _judged(figure: Figure) -> tuple[str, str]:
+    if figure.limit == math.inf:
+        return "", ""
+    return f"{figure.limit:g}", "yes" if figure.ok else "**no**"
+
+
+def values(text: str) -> dict[tuple[str, str], str]:
+    """The values of the tables in a text, by scene and figure; the last one of each counts."""
+    found = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| [^|]*\| [^|]*\| [^|]*\|$", text, re.MULTILINE)
+    return {(scene, name): value for scene, name, value in found if scene != "scene"}
