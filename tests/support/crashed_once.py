@@ -44,6 +44,14 @@ class CrashedOnce(LoadGroupScheduling):
             for node in self.nodes:
                 self._reschedule(node)
 
+    def _reschedule(self, node: WorkerController) -> None:
+        """Deal out to a process, unless it replaces another one and has not collected the tests yet.
+
+        pytest-xdist fails with a KeyError there if two processes end within the time that it takes to collect.
+        """
+        if node in self.registered_collections:
+            super()._reschedule(node)
+
     def remove_node(self, node: WorkerController) -> str | None:
         """Take a process out, and return the test that ended it, if one did."""
         groups = self.assigned_work[node]
