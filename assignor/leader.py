@@ -62,6 +62,8 @@ class _Joining:
     """What users gave as capacity, by member id."""
     led: tuple[Assignment, dict[str, float]] | None = None
     """What this member has assigned as the leader, and the stated capacities, until it is in force."""
+    algorithm: Assignor | None = None
+    """The algorithm that the group has elected for it; None: the one before."""
     second_round: bool = False
 
 
@@ -167,7 +169,11 @@ class Leader:
             return None
         with self._lock:
             return LoadSnapshot(
-                load=self._watch.loads(), unit=RECORDS_PER_S, age_s=seen.age_s, max_age_s=seen.max_age_s
+                load=self._watch.loads(),
+                unit=RECORDS_PER_S,
+                age_s=seen.age_s,
+                max_age_s=seen.max_age_s,
+                even_up_to=self._watch.even_up_to(self._now_ms()),
             )
 
     def joining(self, *, capacity_given: bool) -> MemberNotes:
@@ -209,14 +215,18 @@ class Leader:
             self._joining.stated = {member.id: stated(member, notes) for member, notes in members}
             return self._watch.capacities([member for member, _ in members], self._joining.stated, now_ms)
 
-    def lead(self, target: Assignment, *, second_round: bool = False) -> dict[str, bytes]:
+    def lead(
+        self, target: Assignment, *, algorithm: Assignor | None = None, second_round: bool = False
+    ) -> dict[str, bytes]:
         """Prepare to watch this assignment; return the user data for each member.
 
-        ``second_round``: the rebalance before decided it, and members have revoked partitions for it since.
+        ``algorithm`` is the one that the group has elected, None for the one before. ``second_round``: the rebalance
+        before decided it, and members have revoked partitions for it since.
         """
         with self._lock:
             now_ms = self._now_ms()
             self._led(target, second_round=second_round)
+            self._joining.algorithm = algorithm
             memory = self._watch.restraint.memory(now_ms)
             names = [
                 instance or member
@@ -260,7 +270,13 @@ class Leader:
         took_ms = _UNINTERRUPTED_MS if uninterrupted or joining.began_ms is None else now_ms - joining.began_ms
         cause, told = self._rebalances.lead(frozenset(target.group.members), second_round=joining.second_round)
         assigned = Assigned(
-            at_ms=now_ms, target=target, stated=capacities, generation=generation, duration_ms=took_ms, cause=told
+            at_ms=now_ms,
+            target=target,
+            stated=capacities,
+            generation=generation,
+            duration_ms=took_ms,
+            cause=told,
+            algorithm=joining.algorithm,
         )
         decision = self.decision = self._pass(assigned)
         assert decision is not None  # each assignment is judged
@@ -362,6 +378,8 @@ class Leader:
         settings = self._settings
         for line in self._warnings.news(decision):
             log.warning("%s", line)
+        if worse := self._warnings.worse_than_sticky(decision):
+            log.info("%s", worse)
         if not decision.ask:
             log.debug("%s", decision)
             return

@@ -136,6 +136,11 @@ class GroupSnapshot:
     """int32[M]: rack of each member, -1 where unknown."""
     partition_racks: Bools | None = None
     """bool[P, R]: the racks with a replica of each partition; None if no topic has racks."""
+    even_up_to: float = 0.0
+    """The utilisation up to which equal numbers of partitions come before equal loads; infinity: always.
+
+    They are safe for shifts of the load that are not foreseen. 0: equal loads alone.
+    """
     listed: Ints | None = None
     """int64[M]: the place of each member in the JoinGroup answer to the leader; None without one.
 
@@ -210,6 +215,15 @@ class GroupSnapshot:
     def equal_subscriptions(self) -> bool:
         """Whether all members subscribe to the same topics, of those with metadata."""
         return len(self.subscribed) <= 1
+
+    def same_partitions(self, other: GroupSnapshot) -> bool:
+        """Whether the rows of both are the same partitions, with the same subscribers."""
+        return (
+            self.topics == other.topics
+            and np.array_equal(self.topic_start, other.topic_start)
+            and np.array_equal(self.subscription, other.subscription)
+            and np.array_equal(self.subscribed, other.subscribed)
+        )
 
     @cached_property
     def topic_of(self) -> Owners:

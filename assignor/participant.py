@@ -299,7 +299,8 @@ class Participant:
         target = self.targets.of(strategy, group) if begun is None else begun
         if leader is not None:
             try:
-                notes = leader.lead(target, second_round=begun is not None)
+                elected = self.targets.algorithms[strategy]
+                notes = leader.lead(target, algorithm=elected, second_round=begun is not None)
                 self.targets.worked(_WATCHING)
             except Exception as error:  # noqa: BLE001 (as above)
                 self.targets.failed(_WATCHING, error)
@@ -344,14 +345,11 @@ def _counts(members: Sequence[Member], cluster: ClusterView) -> dict[str, int]:
 def _goes_on(target: Assignment, group: GroupSnapshot) -> bool:
     """Whether this is the target's group half-way: same members, each partition unowned or with its target."""
     before = target.group
-    same = (
+    return (
         group.members == before.members
-        and group.topics == before.topics
-        and np.array_equal(group.topic_start, before.topic_start)
-        and np.array_equal(group.subscription, before.subscription)
-        and np.array_equal(group.subscribed, before.subscribed)
+        and group.same_partitions(before)
+        and bool(((group.owner == NOBODY) | (group.owner == target.owner)).all())
     )
-    return same and bool(((group.owner == NOBODY) | (group.owner == target.owner)).all())
 
 
 def _offered(strategies: Sequence[Strategy], protocol: str) -> Strategy:

@@ -114,6 +114,16 @@ class GroupCollector(Collector):
         )
         slow.add_metric([self._group_id], len(decision.too_slow))
         yield from (imbalance, missing, slow)
+        if decision.saved_s is not None:
+            lag = GaugeMetricFamily(
+                "loadwise_lag_seconds", "Lag of the worst member in time of arrivals, estimated", labels=["group"]
+            )
+            lag.add_metric([self._group_id], decision.lag_s)
+            saved = GaugeMetricFamily(
+                "loadwise_lag_saved_seconds", "How much less this is than under sticky", labels=["group"]
+            )
+            saved.add_metric([self._group_id], decision.saved_s)
+            yield from (lag, saved)
         if decision.wanted is not None:
             wanted = GaugeMetricFamily(
                 "loadwise_members_wanted", "Members that the group should have", labels=["group"]

@@ -70,7 +70,7 @@ class Targets:
                 self._troubles.over(_SOURCE)
                 if not np.isnan(load).all():
                     self._troubles.over(_NO_LOAD)
-                    return replace(group, load=load, load_unit=seen.unit)
+                    return replace(group, load=load, load_unit=seen.unit, even_up_to=seen.even_up_to)
                 reason = _without_load(seen.load, group.topics)
         except BadGroupError as error:
             reason = str(error)

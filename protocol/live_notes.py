@@ -8,32 +8,56 @@
 `CommitNote`
     is the metadata of one of the offsets that a member commits: what it has measured of itself since it joined.
 
-The broker keeps all of a group's bytes in one record, so `MemberNotes` take 149 bytes a member at most where the group
-was rebalanced six times, and `LeaderNotes` less than a hundred. Newer versions append; readers of an older one ignore
-what follows.
+The broker keeps all of a group's bytes in one record, so `MemberNotes` take 165 bytes a member at most where the group
+was rebalanced six times, and `LeaderNotes` less than 120. Newer versions append; readers of an older one ignore what
+follows.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import NamedTuple
 
 from loadwise.protocol import primitive
 from loadwise.protocol.errors import MalformedBytesError
 from loadwise.protocol.primitive import FLOAT64, INT16, INT32, Reader
 
-_LEADER_VERSION = 0
-_MOST_AGES = 60
+_LEADER_VERSION = _PRICED_VERSION = 1
+_AGES, _MOST_AGES = 6, 60
 _NOTE = "loadwise:1 "
 _OFF = 1
 _GIVEN = 2
+_PRICED = 4
 _MOST_TOPICS = 8
 """The most topics for which a member reports its time per record."""
 _TOOK = struct.Struct(">If")
 _HEX = 16
+
+
+class Price(NamedTuple):
+    """What rebalances for the load have cost, and what the next one costs."""
+
+    spent_s: float = 0.0
+    """Seconds of standstill that the budget lacked after the last request."""
+    times: float = 1.0
+    """The price of the next rebalance, as a multiple of what it costs."""
+
+    def encode(self) -> bytes:
+        """Return its 16 bytes."""
+        return FLOAT64.pack(self.spent_s) + FLOAT64.pack(self.times)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Price:
+        """Read it. Raises `MalformedBytesError`."""
+        spent_s, times = reader.float64("standstill for rebalances"), reader.float64("price of a rebalance")
+        if not (0 <= spent_s < math.inf and 1 <= times < math.inf):
+            raise MalformedBytesError(f"a price of {times} after {spent_s} s of standstill; both must be finite")
+        return cls(spent_s, times)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,16 +65,18 @@ class Memory:
     """The state for the next leader: the latest rebalances of the group for its load."""
 
     ages_ms: tuple[int, ...] = ()
-    """How long ago each rebalance for the load was asked for, within the last hour."""
+    """How long ago each of the newest rebalances for the load was requested, the newest last."""
+    price: Price | None = None
+    """What the next rebalance costs; None from a leader of an older version."""
 
     def encode(self) -> bytes:
-        """Write it; of more than sixty rebalances the newest."""
-        ages = self.ages_ms[-_MOST_AGES:]
+        """Return the ages, the newest six: leaders of older versions count them. `price` follows separately."""
+        ages = self.ages_ms[-_AGES:]
         return INT16.pack(len(ages)) + b"".join(INT32.pack(_bounded(age)) for age in ages)
 
     @classmethod
     def read(cls, reader: Reader) -> Memory:
-        """Read it. Raises `MalformedBytesError`."""
+        """Read the ages. Raises `MalformedBytesError`."""
         count = reader.int16("number of rebalances for the load")
         if not 0 <= count <= _MOST_AGES:
             raise MalformedBytesError(f"{count} rebalances for the load are remembered; there can be 0 to {_MOST_AGES}")
@@ -58,7 +84,7 @@ class Memory:
 
     def older(self, by_ms: int) -> Memory:
         """The same some time later."""
-        return Memory(ages_ms=tuple(age + by_ms for age in self.ages_ms))
+        return replace(self, ages_ms=tuple(age + by_ms for age in self.ages_ms))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +106,7 @@ class MemberNotes:
 
     def encode(self) -> bytes:
         """Write it; of more than eight topics the first."""
-        flags = _OFF * self.off + _GIVEN * self.capacity_given
+        flags = _OFF * self.off + _GIVEN * self.capacity_given + _PRICED
         return (
             INT16.pack(flags)
             + FLOAT64.pack(self.measured_per_s)
@@ -88,19 +114,23 @@ class MemberNotes:
             + self.memory.encode()
             + INT16.pack(min(len(self.took_s), _MOST_TOPICS))
             + b"".join(_TOOK.pack(*each) for each in islice(self.took_s.items(), _MOST_TOPICS))
+            + (self.memory.price or Price()).encode()
         )
 
     @classmethod
     def read(cls, reader: Reader) -> MemberNotes:
         """Read it; older members have no times of records. Raises `MalformedBytesError`."""
         flags = reader.int16("flags of the member")
+        measured_per_s, learned_per_s = reader.float64("measured capacity"), reader.float64("learned capacity")
+        memory = Memory.read(reader)
+        took_s = _read_took(reader) if reader.remaining else {}
         return cls(
             capacity_given=bool(flags & _GIVEN),
             off=bool(flags & _OFF),
-            measured_per_s=reader.float64("measured capacity"),
-            learned_per_s=reader.float64("learned capacity"),
-            memory=Memory.read(reader),
-            took_s=_read_took(reader) if reader.remaining else {},
+            measured_per_s=measured_per_s,
+            learned_per_s=learned_per_s,
+            memory=replace(memory, price=Price.read(reader)) if flags & _PRICED else memory,
+            took_s=took_s,
         )
 
 
@@ -116,9 +146,10 @@ class LeaderNotes:
     """Kept until the next join."""
 
     def encode(self) -> bytes:
-        """Write v0."""
+        """Write v1, which has the price."""
         head = INT16.pack(_LEADER_VERSION) + primitive.string(self.watcher)
-        return head + FLOAT64.pack(self.learned_per_s) + self.memory.encode()
+        memory = self.memory.encode() + (self.memory.price or Price()).encode()
+        return head + FLOAT64.pack(self.learned_per_s) + memory
 
     @classmethod
     def decode(cls, data: bytes) -> LeaderNotes:
@@ -127,11 +158,11 @@ class LeaderNotes:
         version = reader.int16("version of the leader's notes")
         if version < 0:
             raise MalformedBytesError(f"the leader's notes have version {version}; there is none below 0")
-        return cls(
-            watcher=reader.string("name of the member that watches"),
-            learned_per_s=reader.float64("learned capacity"),
-            memory=Memory.read(reader),
-        )
+        watcher, learned_per_s = reader.string("name of the member that watches"), reader.float64("learned capacity")
+        memory = Memory.read(reader)
+        if version >= _PRICED_VERSION:
+            memory = replace(memory, price=Price.read(reader))
+        return cls(watcher=watcher, learned_per_s=learned_per_s, memory=memory)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,12 @@ class Decision:
     wanted: int | None = None
     """The number of members that a scaler should give the group; None if unknown."""
     settings: LiveSettings
+    lag_s: float = 0.0
+    """The estimated lag of the worst member, in seconds of the group's arrivals: a mean of the last ten minutes."""
+    saved_s: float | None = None
+    """How much lower this is than ``sticky``'s would have been; None if unknown."""
+    loses: bool = False
+    """Whether ``sticky`` would have been clearly better, so that equal numbers of partitions come first."""
     too_slow: tuple[str, ...] = ()
     """The members without a partition because of their speed, named as in ``members``."""
     overfull: tuple[TopicPartition, float] | None = None
@@ -56,6 +62,14 @@ class Decision:
         return (
             f"The group is too small: its load is {self.judgement.needed:.0%} of the members' capacity, and"
             f" {self.missing} more like them are needed to get below {self.settings.healthy:.0%}"
+        )
+
+    @property
+    def worse_than_sticky(self) -> str:
+        """Return the log line that ``sticky`` would have been better."""
+        return (
+            f"The highest lag of a member was {-(self.saved_s or 0.0):.1f} s above that of sticky in the last minutes:"
+            " members get equal numbers of partitions until it is not"
         )
 
     @property
@@ -84,9 +98,12 @@ class Decision:
         moved = (
             [f"{_partitions(len(judged.moved))}, {judged.moved_share:.0%} of the demand"] if len(judged.moved) else []
         )
-        return "; ".join(
-            [f"Generation {self.generation}: {self.reason}", *moved, ", ".join(loads[:_MOST_NAMED] + more)]
+        saved = self.saved_s or 0.0
+        compared = (
+            [f"{abs(saved):.1f} s {'less' if saved > 0 else 'more'} lag than sticky"] if abs(saved) >= _TENTH else []
         )
+        head = f"Generation {self.generation}: {self.reason}"
+        return "; ".join([head, *moved, ", ".join(loads[:_MOST_NAMED] + more), *compared])
 
 
 def _partitions(moved: int) -> str:
@@ -94,3 +111,4 @@ def _partitions(moved: int) -> str:
 
 
 _MOST_NAMED = 12  # members that are named in a line
+_TENTH = 0.1  # seconds; less is not shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from loadwise.assignor.model import Assignment, Floats
+from loadwise.assignor.model import Assignment, Assignor, Floats
 from loadwise.protocol.live_notes import Memory
 
 
@@ -53,6 +53,8 @@ class Assigned:
     cause: str = ""
     stated: Mapping[str, float] = field(default_factory=dict)
     """The capacities that users set, by member id; 0 if not set."""
+    algorithm: Assignor | None = None
+    """The algorithm that the group has elected; None: the one before."""
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)

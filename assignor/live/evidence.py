@@ -86,15 +86,18 @@ class CapacityEstimates:
 
     def seen(self, member: str, pace: Pace, now_ms: int) -> None:
         """Take in the rate of a member that falls behind: this is its capacity, whatever it reports."""
-        before, self._seen_ms = self._of.get(member, _NONE), now_ms
+        before = self._of.get(member, _NONE)
         if before.told is not None:
             each, at_ms = before.told
             said = self._off[member][0] if member in self._off else each
             if pace.least_per_s <= said <= pace.most_per_s:
                 self._off.pop(member, None)
+            elif pace.intervals < self._tuning.contradicts and member not in self._off:
+                return
             elif pace.per_s > 0:
                 self._off[member] = said, pace.per_s
                 before = replace(before, told=(pace.per_s, at_ms))
+        self._seen_ms = now_ms
         known = Known(pace.per_s, now_ms, True, pace.least_per_s, pace.most_per_s)
         self._of[member] = replace(before, exact_ms=now_ms, known=known)
 
@@ -172,6 +175,19 @@ class CapacityEstimates:
             self._of[member] = replace(before, known=Known(per_s, now_ms, True, least, most))
         elif known is None or (not known.proven and per_s > known.per_s):
             self._of[member] = replace(before, known=Known(per_s, now_ms, False, least, math.inf))
+
+    def recovered(self, stated: Mapping[str, float], now_ms: int) -> Capacities:
+        """Return the capacities if members that were seen slower than they say have recovered; as `of`."""
+        ended = {
+            member: Known.exactly(said, now_ms)
+            for member, (said, _) in self._off.items()
+            if now_ms - (self._of[member].exact_ms or 0) >= self._tuning.held_ms
+        }
+        now, self._of = self._of, self._of | {m: replace(self._of[m], known=known) for m, known in ended.items()}
+        try:
+            return self.of(stated, now_ms)
+        finally:
+            self._of = now
 
     def of(self, stated: Mapping[str, float], now_ms: int) -> Capacities:
         """Return the capacities of these members; ``stated`` are relative capacities that users set, 0 if not set."""

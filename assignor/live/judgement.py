@@ -56,15 +56,28 @@ class Judgement:
 
 
 def judge(
-    group: GroupSnapshot, load: Floats, capacities: Capacities, algorithm: Assignor, settings: LiveSettings
+    group: GroupSnapshot,
+    load: Floats,
+    capacities: Capacities,
+    algorithm: Assignor,
+    settings: LiveSettings,
+    *,
+    even_up_to: float = 0.0,
 ) -> Judgement:
-    """Judge a group by its demand, float64[P], NaN if unknown.
+    """Judge a group by its demand, float64[P], NaN if unknown; ``even_up_to`` as of `GroupSnapshot`.
 
     The assignor costs the leader CPU time, so it is called only if it may gain enough.
     """
     weight = guess(load, group.topic_of) if not np.isnan(load).all() else np.zeros(group.size)
     known = group.capacity_known | capacities.reliable
-    loaded = replace(group, load=weight, capacity=capacities.per_s, capacity_known=known, load_unit=RECORDS_PER_S)
+    loaded = replace(
+        group,
+        load=weight,
+        capacity=capacities.per_s,
+        capacity_known=known,
+        load_unit=RECORDS_PER_S,
+        even_up_to=even_up_to,
+    )
     possible = max(
         float(weight.sum()) / float(capacities.per_s.sum()),
         float(weight.max(initial=0.0)) / float(capacities.per_s.max()),
@@ -93,6 +106,12 @@ def compare(group: GroupSnapshot, target: Owners, capacities: Capacities) -> Jud
         moved_share=float(weight[moved].sum()) / total if total else 0.0,
         needed=total / float(capacities.per_s.sum()) if capacities.known else math.nan,
     )
+
+
+def utilisation(group: GroupSnapshot, owner: Owners) -> Floats:
+    """float64[M]: the group's load (without NaN) over its capacities, if the partitions had these owners."""
+    weight = np.zeros(group.size) if group.load is None else group.load
+    return _sums(group, owner, weight) / group.capacity
 
 
 def _sums(group: GroupSnapshot, owner: Owners, weight: Floats) -> Floats:

@@ -1,7 +1,8 @@
 """Restraint: asks for a rebalance once the imbalance has cost as much as a rebalance does.
 
 So a large imbalance is acted on at once and a small one later. At worst the group pays twice what it would pay if it
-knew the future; this is the rule of ski rental.
+knew the future; this is the rule of ski rental. A gain that ends before it has paid for its rebalance doubles the price
+of the next one, so that a group whose load keeps shifting becomes patient. A budget of standstill bounds all of them.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from typing import NamedTuple
 
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.tuning import RestraintTuning
-from loadwise.protocol.live_notes import Memory
+from loadwise.protocol.live_notes import Memory, Price
 
-_HOUR_MS = 3_600_000
+_KEPT = 5  # earlier requests whose times are kept for leaders of an older version, which count them
 
 
 class Restraint:
@@ -22,11 +23,15 @@ class Restraint:
     def __init__(self, settings: LiveSettings, cooperative: bool, tuning: RestraintTuning | None = None) -> None:
         self._settings, self._tuning = settings, tuning or RestraintTuning()
         self._cooperative = cooperative
-        self._asked_ms: tuple[int, ...] = ()  # the times of the requests of the last hour
+        self._asked_ms: tuple[int, ...] = ()  # the times of the newest requests
+        self._price = Price()
+        self._owed_s = 0.0  # what the gain of the last request has not yet paid of its price
+        self._pays = False  # whether the gain alone justifies a request now
         self._exhausted_told = False
         self._due, self._read_ms = 0.0, math.nan
         """The cost of the present imbalance, in seconds of a member's work, and the time of its last update."""
         self._took_ms = 0  # the duration of the last rebalance, whatever its cause
+        self._price_s = self._stop_s = 0.0  # the price of a rebalance now, and the part of it that is standstill
 
     def rebalanced(self, duration_ms: int) -> None:
         """Note the end of a rebalance, whatever its cause, and its duration."""
@@ -38,8 +43,18 @@ class Restraint:
 
     def asked(self, now_ms: int) -> None:
         """Note that a rebalance was requested."""
-        self._asked_ms = (*(now_ms - age for age in self.memory(now_ms).ages_ms), now_ms)
+        times = min(2 * self._price.times, self._tuning.dearest) if self._owed_s > 0 else self._price.times
+        self._price = Price(self._lacking_s(now_ms) + self._stop_s, times)
+        self._asked_ms = (*self._asked_ms[-_KEPT:], now_ms)
+        self._owed_s = self._price_s if self._pays else 0.0
         self._due, self._exhausted_told = 0.0, False
+
+    def paid(self, gain_s: float) -> None:
+        """Note what the last request has saved since the reading before, in seconds of a member's work."""
+        if self._owed_s > 0:
+            self._owed_s -= gain_s
+            if self._owed_s <= 0:
+                self._price = self._price._replace(times=max(self._price.times / 2, 1.0))
 
     def refusal(
         self, now_ms: int, *, worst: float, best: float, moved_share: float, redone_s: float = 0.0
@@ -51,34 +66,52 @@ class Restraint:
         settings, tuning = self._settings, self._tuning
         gain = gained(worst, best, settings.healthy)
         elapsed_s = min((now_ms - self._read_ms) / 1000, tuning.longest_step_s)
-        due, self._due, self._read_ms = self._due, 0.0, now_ms
+        due, self._due, self._read_ms, self._pays = self._due, 0.0, now_ms, False
+        stopped = max(moved_share, tuning.stopped_share) if self._cooperative else 1.0
+        self._stop_s = stopped * self._took_ms / 1000
+        self._price_s = self._price.times * (tuning.patience_s + self._stop_s + stopped * redone_s)
         if worst <= settings.healthy:
             return Refusal(f"no member is above {settings.healthy:.0%}")
         if gain < settings.least_gain:
             return Refusal(f"a rebalance would gain {max(gain, 0.0):.2f}, less than {settings.least_gain:g}")
         self._due = due + gain * elapsed_s if elapsed_s > 0 else due
-        stopped = max(moved_share, tuning.stopped_share) if self._cooperative else 1.0
-        price = tuning.patience_s + stopped * (self._took_ms / 1000 + redone_s)
-        if self._due < price:
-            cost = f"the imbalance has cost {self._due:.1f} s of a member's work, a rebalance costs {price:.1f} s"
+        if self._due < self._price_s:
+            cost = (
+                f"the imbalance has cost {self._due:.1f} s of a member's work, a rebalance costs {self._price_s:.1f} s"
+            )
             return Refusal(cost, soon=True)
         if self.exhausted(now_ms):
             told, self._exhausted_told = self._exhausted_told, True
-            reason = f"the limit of {settings.most_per_hour} rebalances for the load in an hour is reached"
+            reason = f"rebalances for the load have stopped members for {settings.standstill:.1%} of the time"
             return Refusal(reason, exhausted=not told)
+        self._pays = True
         return None
 
-    def exhausted(self, now_ms: int) -> bool:
-        """Return whether the hourly limit of rebalances is reached."""
-        return len(self.memory(now_ms).ages_ms) >= self._settings.most_per_hour
+    @property
+    def patient(self) -> bool:
+        """Whether the last gains did not last."""
+        return self._price.times > 1.0
+
+    def exhausted(self, now_ms: int, *, asking: bool = False) -> bool:
+        """Return whether the budget of standstill is used up; with ``asking``, after the next request."""
+        most_s = self._settings.standstill * self._tuning.saved_s
+        return self._lacking_s(now_ms) + (self._stop_s if asking else 0.0) >= most_s
+
+    def _lacking_s(self, now_ms: int) -> float:
+        if not self._asked_ms:
+            return 0.0
+        return max(self._price.spent_s - self._settings.standstill * (now_ms - self._asked_ms[-1]) / 1000, 0.0)
 
     def memory(self, now_ms: int) -> Memory:
         """Return the state that the next leader needs."""
-        return Memory(ages_ms=tuple(now_ms - at for at in self._asked_ms if now_ms - at < _HOUR_MS))
+        return Memory(ages_ms=tuple(now_ms - at for at in self._asked_ms), price=self._price)
 
     def remember(self, memory: Memory, now_ms: int) -> None:
         """Continue from the state of another leader."""
-        self._asked_ms = tuple(now_ms - age for age in memory.ages_ms)
+        asked_ms, self._asked_ms, self._price = [now_ms - age for age in memory.ages_ms], (), Price()
+        for at in asked_ms if memory.price is None else ():  # an older version counts requests
+            self._price, self._asked_ms = Price(self._lacking_s(at) + self._tuning.stop_s), (at,)
+        self._asked_ms, self._price = tuple(asked_ms), memory.price or self._price
 
 
 class Refusal(NamedTuple):
@@ -88,7 +121,7 @@ class Refusal(NamedTuple):
     soon: bool = False
     """Whether the next reading should come soon, because it may show that a rebalance is worth its cost."""
     exhausted: bool = False
-    """Whether this is the first request that the hourly limit prevents."""
+    """Whether this is the first request that the budget of standstill prevents."""
     waiting: bool = False
     """Whether a rebalance would have to wait for a member that stands still."""
 

@@ -43,6 +43,23 @@ def members_missing(rate: Floats, capacities: Capacities, healthy: float) -> int
     return max(members_that_do(rate, per_s, healthy) - len(per_s), 0)
 
 
+class MembersMissing:
+    """The number of members that a group lacks, once it has lacked some for a while: a burst is shorter."""
+
+    def __init__(self, tuning: ScalingTuning) -> None:
+        self._tuning = tuning
+        self._since_ms: int | None = None
+
+    def update(self, missing: int, now_ms: int) -> int:
+        """Return ``missing``, as of `members_missing`; 0 unless the readings before show some, too."""
+        if not missing:
+            self._since_ms = None
+        elif self._since_ms is None:
+            self._since_ms = now_ms
+        held = self._since_ms is not None and now_ms - self._since_ms >= 1000 * self._tuning.missing_for_s
+        return missing if held else 0
+
+
 def _fits(shares: list[float], members: int) -> bool:
     """Return whether no member exceeds 1 if each share, the largest first, goes to the least loaded member."""
     if members >= len(shares) or math.fsum(shares) / members + shares[0] <= 1:

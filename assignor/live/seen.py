@@ -24,6 +24,8 @@ class Pace(NamedTuple):
     per_s: float
     least_per_s: float
     most_per_s: float
+    intervals: int = 1
+    """In how many intervals in a row its backlog has grown."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -81,7 +83,8 @@ class Seen:
                 if len(grew) >= self._tuning.intervals:
                     # The member may have begun to fall behind within the oldest interval, and been idle before.
                     counted = grew[:-1] or grew
-                    behind[member] = self._paced(sum(each for each, _ in counted), sum(each for _, each in counted))
+                    records, seconds = (sum(column) for column in zip(*counted, strict=True))
+                    behind[member] = self._paced(records, seconds)._replace(intervals=len(grew))
         self.suspects = frozenset(suspects)
         self._grew_ms |= dict.fromkeys(suspects, now_ms)
         return behind

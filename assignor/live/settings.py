@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import InitVar, dataclass, field, fields
 from numbers import Real
 
 from loadwise.assignor.errors import BadGroupError
@@ -20,15 +20,21 @@ class LiveSettings:
     """No rebalance is requested up to this utilisation of the busiest member."""
     least_gain: float = 0.1
     """A rebalance must reduce the highest utilisation by at least this."""
-    most_per_hour: int = 6
-    """The most requests for a rebalance in any hour."""
+    standstill: float = 0.025
+    """The share of time for which members may stand still for rebalances for the load; 0: none is requested."""
     cost: Mapping[str, float] = field(default_factory=dict)
     """Topic to the relative cost of one of its records: 1 for a topic without an entry.
 
     If empty, costs are learned from members' measurements.
     """
+    most_per_hour: InitVar[None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, most_per_hour: None) -> None:
+        if most_per_hour is not None:
+            raise BadGroupError(
+                "most_per_hour is no setting any more; use standstill, the share of time for which members may stand"
+                " still for rebalances, such as 0.025"
+            )
         if not isinstance(self.cost, Mapping):
             raise BadGroupError(f"cost is {self.cost!r}; it must map topics to numbers")
         for topic, cost in self.cost.items():
@@ -40,7 +46,7 @@ class LiveSettings:
             if each.name in {"cost", "dry_run"}:
                 continue
             value = getattr(self, each.name)
-            if each.name in {"healthy", "least_gain"} and _is_number(value) and value > 1:
+            if each.name in {"healthy", "least_gain", "standstill"} and _is_number(value) and value > 1:
                 raise BadGroupError(f"{each.name} is {value!r}; it must be a share from 0 to 1, such as {each.default}")
             if not (_is_number(value) and 0 <= value < math.inf):
                 raise BadGroupError(f"{each.name} is {value!r}; it must be a finite number of 0 or more")

@@ -47,6 +47,7 @@ class CapacityTuning:
     longest_ms: int = 30_000  # A member's rate is its mean over the last half minute...
     longest_commits: int = 4  # ... or over the time of this many commits, if they are rare.
     recent_ms: int = 60_000  # A report or observation older than this is not compared with newer ones.
+    contradicts: int = 3  # A member's report is contradicted by this many intervals: a shift may fill two.
     held_ms: int = 15_000  # Reports of members that fell behind count again if no member fell behind for this time.
     measured_within: float = 0.16  # The error of a member's own measurement in octaves: two standard errors, an eighth.
     twins: float = 0.3  # Members within this many octaves of the median get it: identical machines get equal values.
@@ -96,6 +97,33 @@ class RestraintTuning:
     patience_s: float = 2.0  # Seconds of one member's work that an imbalance must cost first: most bursts end earlier.
     longest_step_s: float = 15.0  # A longer pause between readings counts as this: the imbalance in it is unknown.
     stopped_share: float = 0.2  # The least part of a cooperative rebalance that costs work: all members join again.
+    saved_s: float = 600.0  # Unused standstill is kept for this time: some shifts in a row are answered at once.
+    stop_s: float = 2.0  # The standstill of a rebalance that a leader of an older version requested.
+    dearest: float = 8.0  # The most by which the price rises while gains do not last until they have paid for it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvennessTuning:
+    """When a group gets equal numbers of partitions again; see `loadwise.assignor.live.evenness`."""
+
+    every_ms: int = 30_000  # An assignment is computed this often while the group is calm and its numbers differ...
+    spread: float = 1.5  # ... by more than this many partitions, since equal ones may differ by one...
+    spread_part: float = 0.25  # ... and by this part of the mean.
+    calm_ms: int = 120_000  # Equal numbers must have done for this time: a job that runs each minute has ended then.
+
+    def least(self, mean: float) -> float:
+        """Return the least difference that counts between two members' numbers, with this mean of all members."""
+        return max(self.spread, self.spread_part * mean)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShadowTuning:
+    """How the lag under ``sticky`` is estimated; see `loadwise.assignor.live.shadow`."""
+
+    half_life_s: float = 600.0  # The lags are means of about this time: a burst is shorter, a shift of habits longer.
+    at_least: float = 0.05  # The least part of such a mean that readings must fill: three quarters of a minute.
+    tolerated: float = 0.1  # ``sticky`` is clearly better if the lag is above its lag by this part...
+    tolerated_s: float = 0.1  # ... and by this much, which is less than readings five seconds apart can show.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +140,7 @@ class ScalingTuning:
 
     down_after_s: float = 300.0  # Fewer must suffice for this time, as in Kubernetes: each change costs a rebalance...
     spare: float = 0.9  # ... at this part of the healthy utilisation, or the next small rise brings the member back.
+    missing_for_s: float = 30.0  # Members are missing once they have been needed for this time: a burst is shorter.
     longest_gap_s: float = 60.0  # Earlier readings are dropped after a longer gap.
 
 
@@ -146,6 +175,8 @@ class Tuning:
     seen: SeenTuning = field(default_factory=SeenTuning)
     demand: DemandTuning = field(default_factory=DemandTuning)
     restraint: RestraintTuning = field(default_factory=RestraintTuning)
+    evenness: EvennessTuning = field(default_factory=EvennessTuning)
+    shadow: ShadowTuning = field(default_factory=ShadowTuning)
     common: CommonTuning = field(default_factory=CommonTuning)
     scaling: ScalingTuning = field(default_factory=ScalingTuning)
     work: WorkTuning = field(default_factory=WorkTuning)

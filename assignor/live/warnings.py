@@ -32,6 +32,10 @@ class Warnings:
         if self._begins("too heavy", heavy):
             yield decision.too_heavy
 
+    def worse_than_sticky(self, decision: Decision) -> str:
+        """Return the log line that ``sticky`` would have been better; empty if it is not new."""
+        return decision.worse_than_sticky if self._begins("worse than sticky", decision.loses) else ""
+
     def too_slow(self, names: Collection[str]) -> str:
         """Return the log line about members without a partition because they are too slow; empty without new ones."""
         news, self._too_slow = frozenset(names) - self._too_slow, frozenset(names)

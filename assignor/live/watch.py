@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,12 +11,15 @@ from loadwise.assignor.live.capacity import Capacities
 from loadwise.assignor.live.common import Common
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.demand import demand
+from loadwise.assignor.live.evenness import Evenness
 from loadwise.assignor.live.events import Asked, Assigned, Event, Joined, PriorEnds, Read, Rebalancing
 from loadwise.assignor.live.judgement import Judgement, compare, judge, overfull
 from loadwise.assignor.live.knowledge import GroupKnowledge
+from loadwise.assignor.live.payback import Payback
 from loadwise.assignor.live.restraint import Refusal, Restraint, gained
-from loadwise.assignor.live.scaling import MembersWanted, members_missing
+from loadwise.assignor.live.scaling import MembersMissing, MembersWanted, members_missing
 from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.live.shadow import Shadow
 from loadwise.assignor.live.tuning import Tuning
 from loadwise.assignor.live.watched import Watched
 from loadwise.assignor.model import Assignor, Floats
@@ -47,7 +51,11 @@ class GroupWatch(GroupKnowledge):
         self.restraint = Restraint(settings, cooperative, self.tuning.restraint)
         self._common = Common(self.tuning.common)
         self.off = False  # whether a member has turned rebalances for the load off
+        self._payback, self._shadow = Payback(), Shadow(self.tuning.shadow)
+        self._evenness = Evenness(self.tuning.evenness)
+        self._acts = False  # whether the newest reading may be followed by a request
         self._members_wanted = MembersWanted(self.tuning.scaling)
+        self._members_missing = MembersMissing(self.tuning.scaling)
 
     def handle(self, event: Event) -> Decision | None:
         """Take in an event; return the decision after a reading or an assignment."""
@@ -69,9 +77,15 @@ class GroupWatch(GroupKnowledge):
                     return self.decide(event.at_ms)
             case Asked():
                 self.restraint.asked(event.at_ms)
+                self._payback.requested = not self.settings.dry_run
             case Rebalancing():
                 self._watched = None if self._watched is None else replace(self._watched, in_force=False)
         return None
+
+    def even_up_to(self, now_ms: int, *, asking: bool = False) -> float:
+        """Return `GroupSnapshot.even_up_to` of the next assignment; ``asking``: after a request at this time."""
+        acts = self._acts and not (self.off or self.settings.dry_run or self._shadow.loses or self.restraint.patient)
+        return self.settings.healthy if acts and not self.restraint.exhausted(now_ms, asking=asking) else math.inf
 
     def loads(self) -> dict[str, Floats]:
         """Return topic to the demand of each partition in records/s, NaN if unknown: the weights of an assignment."""
@@ -83,7 +97,11 @@ class GroupWatch(GroupKnowledge):
 
     def _assigned(self, event: Assigned) -> Decision:
         """Watch the assignment of a rebalance; return its effect, by the loads that the assignment used."""
+        before, self._algorithm = self._watched, event.algorithm or self._algorithm
         watched, group = self._watch(event), event.target.group
+        self._shadow.assigned(event.duration_ms, requested=self._payback.requested)
+        self._payback.assigned(before, watched)
+        self._evenness.watch()
         self.restraint.rebalanced(event.duration_ms)
         capacities = self.estimates.of(watched.stated, event.at_ms)
         weight = np.zeros(group.size) if group.load is None else np.nan_to_num(group.load, nan=0.0)
@@ -99,11 +117,17 @@ class GroupWatch(GroupKnowledge):
         judged = self._judge(watched, arrivals.rate, capacities)
         self._want(judged, capacities, now_ms)
         soon = bool(self.seen.suspects)
+        self._acts = judged.known
         if not judged.known:
+            self._shadow.forget()
             self.restraint.unjudged(now_ms)
             return replace(self._decision(watched, judged, capacities, now_ms, _UNKNOWN), soon=soon)
+        self._compare(watched, self.estimates.recovered(watched.stated, now_ms), now_ms)
+        gain_s = self._payback.gain_s(judged, self.settings.healthy, self.tuning.restraint.longest_step_s, now_ms)
+        self.restraint.paid(gain_s)
         grows = self.seen.grew(watched.names, now_ms)
         common = self._common.refusal(now_ms, judged, grows=grows, lagging=self.lagging)
+        self._acts = common is None
         refused = self.restraint.refusal(
             now_ms,
             worst=judged.worst,
@@ -118,6 +142,8 @@ class GroupWatch(GroupKnowledge):
         reason = "a rebalance would help" if self.settings.dry_run else "asking for a rebalance"
         if refused is not None and (untried := self._untried(watched, capacities, now_ms)):
             refused, reason = None, f"{reason}, so that members without a partition show their speed: {untried}"
+        elif refused is not None and self._restores(judged, now_ms):
+            refused, reason = None, f"{reason}, so that numbers of partitions are equal again: the load allows it now"
         if refused is None:
             return replace(self._decision(watched, judged, capacities, now_ms, reason), ask=True, soon=soon)
         return replace(
@@ -126,6 +152,12 @@ class GroupWatch(GroupKnowledge):
             waiting=refused.waiting,
             soon=soon or refused.soon,
         )
+
+    def _compare(self, watched: Watched, capacities: Capacities, now_ms: int) -> None:
+        """Estimate what the same arrivals would have cost under ``sticky``."""
+        state, cost = self.partitions.state, self._cost()
+        end, backlog = (watched.of_group(array * cost) for array in (state.end, state.backlog.waiting))
+        self._shadow.read(watched, end, backlog, capacities.per_s, now_ms)
 
     def _redone_s(self, watched: Watched, judged: Judgement, now_ms: int) -> float:
         """Return the most seconds of a member's work that is done again if members do not commit when they join."""
@@ -142,6 +174,10 @@ class GroupWatch(GroupKnowledge):
         untried = [name for name in watched.too_slow if not reliable[name] and not watched.stated[name]]
         return "" if self.activity.refusal(now_ms) else ", ".join(untried)
 
+    def _restores(self, judged: Judgement, now_ms: int) -> bool:
+        restores = self._evenness.restores(judged, self._algorithm, self.settings.healthy, now_ms)
+        return restores and not self.restraint.exhausted(now_ms) and not self.activity.refusal(now_ms)
+
     def _unconfirmed(self, judged: Judgement) -> Refusal | None:
         gain = gained(judged.worst, judged.best, self.settings.healthy)
         return Refusal("only one reading has shown it yet", soon=True) if gain < self.settings.least_gain else None
@@ -156,6 +192,8 @@ class GroupWatch(GroupKnowledge):
     ) -> Decision:
         state, silent = self.partitions.state, self.activity.silent_ms(now_ms)
         rate = np.nan_to_num(watched.of_group(state.arrivals.rate * self._cost()), nan=0.0)
+        confirmed = np.nan_to_num(watched.of_group(state.arrivals.confirmed * self._cost()), nan=0.0)
+        missing = members_missing(confirmed, capacities, self.settings.healthy)
         # The backlog of a member that stands still says nothing about its partitions.
         works = np.array([*(name not in silent for name in watched.names), False])  # unowned partitions
         worked_on = np.where(works[watched.group.owner], watched.of_group(state.backlog.waiting), np.nan)
@@ -167,16 +205,26 @@ class GroupWatch(GroupKnowledge):
             capacity_per_s=capacities.per_s,
             judgement=judged,
             lag=watched.sums(state.backlog.lag),
-            missing=members_missing(rate, capacities, self.settings.healthy),
+            missing=self._members_missing.update(missing, now_ms),
             wanted=self._members_wanted.newest,
             settings=self.settings,
+            lag_s=self._shadow.lag_s,
+            saved_s=self._shadow.saved_s,
+            loses=self._shadow.loses,
             overfull=overfull(watched.group, rate, worked_on, capacities),
             too_slow=watched.too_slow,
         )
 
     def _judge(self, watched: Watched, rate: Floats, capacities: Capacities) -> Judgement:
         load = self._demand(rate, capacities.total_per_s)
-        return judge(watched.group, watched.of_group(load), capacities, self._algorithm, self.settings)
+        return judge(
+            watched.group,
+            watched.of_group(load),
+            capacities,
+            self._algorithm,
+            self.settings,
+            even_up_to=self.even_up_to(self.read_at_ms or 0, asking=True),
+        )
 
     def _demand(self, rate: Floats, capacity_per_s: float | None) -> Floats:
         # Deleted topics, and those that the group no longer reads, stay in the index but add no demand.

@@ -32,6 +32,8 @@ class LoadSnapshot:
     """Seconds since they were read."""
     max_age_s: float = math.inf
     """The age at which the loads become stale."""
+    even_up_to: float = 0.0
+    """As of `GroupSnapshot`: a source that knows how its loads shift may ask for equal numbers of partitions."""
 
     @property
     def stale(self) -> bool:

@@ -99,6 +99,7 @@ class Live(Policy):
         self.settings, self.tuning = settings or LiveSettings(), tuning or Tuning()
         self.watch = GroupWatch(self.settings, self._assignor, tuning=self.tuning)
         self.decisions: list[Decision] = []
+        self.saved: list[tuple[int, float, float]] = []
         self.wanted: int | None = None
         """Members that the leader would have a scaler give the group."""
         self._stated: Mapping[str, float] = {}
@@ -127,6 +128,8 @@ class Live(Policy):
         self.watch.learn_costs()
         decision = self.watch.decide(now_s * 1000)
         self.wanted = None if decision is None else decision.wanted
+        if decision is not None and decision.saved_s is not None:
+            self.saved.append((now_s, decision.lag_s, decision.saved_s))
         if decision is None or not decision.ask:
             return False
         self.decisions.append(decision)
@@ -138,6 +141,7 @@ class Live(Policy):
         stated = {member.id: self._stated.get(member.id, 0.0) for member in members}
         learned = self.watch.capacities(members, stated, now_s * 1000)
         group = GroupSnapshot.of(learned, counts, load=self.watch.loads(), load_unit=RECORDS_PER_S)
+        group = replace(group, even_up_to=self.watch.even_up_to(now_s * 1000))
         target = self._assignor.assign(group)
         end_ms, took_ms = (now_s + took_s) * 1000, took_s * 1000
         self.watch.handle(Assigned(at_ms=end_ms, target=target, stated=stated, generation=1, duration_ms=took_ms))

@@ -18,7 +18,7 @@ from loadwise.assignor.live.tuning import Tuning
 VALUES: Mapping[str, Sequence[float]] = {
     "healthy": (0.5, 0.6, 0.7, 0.8, 0.9),
     "least_gain": (0.02, 0.05, 0.1, 0.2, 0.3),
-    "most_per_hour": (2, 4, 6, 12),
+    "standstill": (0.005, 0.01, 0.025, 0.05),
     "restraint.patience_s": (0.5, 1, 2, 5, 10),
     "demand.drain_s": (5, 15, 30, 60, 120),
 }
@@ -66,8 +66,8 @@ def changed(setting: str, value: float) -> Live:
     if stage:
         change: dict[str, Any] = {stage: replace(getattr(Tuning(), stage), **{name: value})}
         return Live(tuning=replace(Tuning(), **change))
-    change = {name: int(value) if name == "most_per_hour" else value}
-    return Live(settings=replace(LiveSettings(), **change))
+    of_settings: dict[str, Any] = {name: value}
+    return Live(settings=replace(LiveSettings(), **of_settings))
 
 
 def table(played: Mapping[str, Played], hours: float) -> Iterator[str]:

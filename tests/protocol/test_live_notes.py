@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadwise.protocol.errors import MalformedBytesError
-from loadwise.protocol.live_notes import CommitNote, LeaderNotes, MemberNotes, Memory
+from loadwise.protocol.live_notes import CommitNote, LeaderNotes, MemberNotes, Memory, Price
 from loadwise.protocol.primitive import Reader
 from loadwise.protocol.user_data import CooperativeStickyUserData, MemberTerms, StickyUserData
 
 memories = st.builds(
     Memory,
     ages_ms=st.lists(st.integers(0, 3_600_000), max_size=6).map(tuple),
+    price=st.builds(Price, st.floats(0, 1e6), st.floats(1, 64)),
 )
 speeds = st.floats(0, 1e9)
 took = st.dictionaries(st.integers(0, 2**32 - 1), st.floats(2**-20, 2**13, width=32), max_size=8)
@@ -68,7 +69,12 @@ def test_leaders_notes_come_back_whatever_newer_ones_append(watcher, speed, memo
 @given(notes)
 def test_nobody_takes_more_than_its_budget(written):
     assert len(MemberTerms(notes=written).encode()) <= 165
-    assert len(LeaderNotes(memory=written.memory).encode()) <= 100
+    assert len(LeaderNotes(memory=written.memory).encode()) <= 120
+
+
+def unpriced(data):
+    """Notes whose flags say that no price follows."""
+    return struct.pack(">h", struct.unpack_from(">h", data)[0] & 3) + data[2:]
 
 
 def test_of_many_topics_the_first_are_told():
@@ -79,13 +85,29 @@ def test_of_many_topics_the_first_are_told():
 
 @given(notes)
 def test_a_member_from_before_the_times_is_read(written):
-    """Its notes end with its memory."""
+    """Its notes end with the ages of its memory."""
     data = replace(written, took_s={}).encode()
-    assert MemberNotes.read(Reader(data[:-2])) == replace(written, took_s={})
+    without = replace(written, took_s={}, memory=replace(written.memory, price=None))
+    assert MemberNotes.read(Reader(unpriced(data)[:-18])) == without
+
+
+@given(notes, speeds)
+def test_members_from_before_the_price_are_read(written, speed):
+    old = replace(written.memory, price=None)
+    assert MemberNotes.read(Reader(unpriced(written.encode())[:-16])) == replace(written, memory=old)
+    leader = LeaderNotes(learned_per_s=speed, memory=written.memory)
+    assert LeaderNotes.decode(bytes(2) + leader.encode()[2:-16]) == replace(leader, memory=old)
+
+
+@pytest.mark.parametrize(("spent_s", "times"), [(-1.0, 1.0), (float("nan"), 1.0), (0.0, 0.5), (0.0, float("inf"))])
+def test_a_price_that_cannot_be_is_refused(spent_s, times):
+    data = LeaderNotes(memory=Memory(price=Price(spent_s, times))).encode()
+    with pytest.raises(MalformedBytesError, match="a price of"):
+        LeaderNotes.decode(data)
 
 
 def test_more_topics_than_there_can_be_are_refused():
-    data = MemberNotes().encode()[:-2] + struct.pack(">h", 9)
+    data = MemberNotes().encode()[:-18] + struct.pack(">h", 9)
     with pytest.raises(MalformedBytesError, match="9 topics"):
         MemberNotes.read(Reader(data))
 

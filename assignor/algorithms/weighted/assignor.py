@@ -17,6 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from loadwise.assignor.algorithms.sticky.assignor import sticky_owner
+from loadwise.assignor.algorithms.weighted.even import lower_evenly
 from loadwise.assignor.algorithms.weighted.exchange import exchange_moving
 from loadwise.assignor.algorithms.weighted.placement import place_largest_first
 from loadwise.assignor.algorithms.weighted.subset import lightest_cover
@@ -34,6 +35,11 @@ _SMALLEST_EPSILON = 0.01
 """The smallest tolerance: members may always be this far above the fair share."""
 _EVEN = 5e-4
 """How near to the fair level an exchange of partitions that move anyway tries to get."""
+_PER_PARTITION, _CALM = 0.3, 0.15
+"""The least trigger of a group with one partition a member, and the most of it.
+
+It is less with more partitions: then the noise of each evens out.
+"""
 _WORTH = 2e-3
 """The least improvement, as a share of the fair level, that is worth taking partitions from an owner."""
 _FEW = 4
@@ -92,10 +98,21 @@ class Weighted:
             return tight.assign(group)
         is_utilisation = group.load_unit == RECORDS_PER_S
         bearable = _BEARABLE * float(group.capacity.max()) / float(weight.max()) if is_utilisation else 0.0
+        up_to = group.even_up_to * float(group.capacity.max()) / float(weight.max())
         weight = scaled(weight)
         weight = np.where(weight < _LEAST, 0.0, weight)
+        calm = min(_PER_PARTITION * len(group.members) / np.count_nonzero(weight), _CALM)
+        if calm > self.trigger:
+            return replace(self, trigger=calm).assign(group)
         working = WorkingAssignment(group, weight, _spread_idle(group, weight))
         fair = fair_level(working)
+        if up_to:
+            by_number = self.assign(replace(group, load=None, even_up_to=0.0)).owner
+            at_most, good = self._ceiling(fair, up_to), fair * (1 + self.epsilon)
+            level = lower_evenly(working, by_number, at_most=at_most, good=good)
+            if level <= max(up_to, good):
+                return Assignment(group, working.owner.copy())
+            working.assign_all(working.current)
         answer = self._settled(working, fair, bearable)
         for _ in range(_ROUNDS):
             handed_out = stage(Assignment(group, answer)).owner
@@ -108,6 +125,11 @@ class Weighted:
                 break
             answer = again
         return Assignment(group, answer)
+
+    def _ceiling(self, fair: float, up_to: float) -> float:
+        """Return the level above which members exchange partitions; ``up_to`` as of `GroupSnapshot.even_up_to`."""
+        ceiling = fair * (1 + self.trigger)
+        return max(ceiling, up_to) if up_to < math.inf else ceiling
 
     def _leaving_room(self, group: GroupSnapshot, weight: Floats) -> Weighted:
         """Return itself, or a stricter copy if the group is nearly full and load and capacity share a unit."""
@@ -161,7 +183,7 @@ class Weighted:
             lower_highest(working, fair, ceiling)
             raise_lowest(working, floor, fair)
             state = Evaluation.of(working, ceiling, floor, fair)
-            if state.pays_better_than(worth):
+            if state.pays_better_than(worth, ceiling / fair, self.trigger):
                 best, worth = working.owner.copy(), state
         return best
 
@@ -249,11 +271,18 @@ class Evaluation:
         """Whether no member is too high or too low."""
         return bool(self.excess[0] == 0.0 and self.deficit == 0.0)
 
-    def pays_better_than(self, other: Evaluation) -> bool:
-        """Whether the highest levels are clearly lower, else the lowest higher, else less is moved."""
-        differs = np.flatnonzero(np.abs(self.excess - other.excess) > _WORTH)
-        if len(differs):
-            return bool(self.excess[differs[0]] < other.excess[differs[0]])
+    def pays_better_than(self, other: Evaluation, ceiling: float, trigger: float) -> bool:
+        """Whether the highest levels are clearly lower, else the lowest higher, else less is moved.
+
+        ``ceiling`` is relative to the fair level. If the fair level is out of reach and ``other`` takes nothing, the
+        level that is reached stands for it: to take partitions from owners, a level must fall by ``trigger`` of that.
+        """
+        for level, before in zip(self.excess.tolist(), other.excess.tolist(), strict=True):
+            if level - before > _WORTH:
+                return False
+            least = trigger * (ceiling + level) if level > 0.0 and not other.taken else _WORTH
+            if before - level > least:
+                return True
         if abs(self.deficit - other.deficit) > _WORTH:
             return self.deficit < other.deficit
         return self.taken < other.taken

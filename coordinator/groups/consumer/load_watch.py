@@ -6,6 +6,7 @@ needs numpy, so it is imported when the first group uses load.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from loadwise.assignor.algorithms import algorithm
@@ -58,6 +59,10 @@ class LoadWatch:
     def demand(self) -> dict[str, Floats]:
         """Return each topic's demand by partition in records/s, NaN if unknown."""
         return self._watch.loads()
+
+    def even_up_to(self, now_ms: int) -> float:
+        """Return the utilisation up to which equal numbers of partitions come before equal loads."""
+        return self._watch.even_up_to(now_ms) if self.acts else math.inf
 
     def with_capacities(self, members: Sequence[Member], now_ms: int) -> list[Member]:
         """Return the members with their known capacities."""

@@ -6,6 +6,7 @@ The only module of the coordinator that needs the assignors, and so numpy. It is
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from loadwise.assignor.algorithms import algorithm
 from loadwise.assignor.model import RECORDS_PER_S, GroupSnapshot, Member
@@ -59,7 +60,8 @@ def snapshot(
     if load is None:
         return GroupSnapshot.of(rows, partitions, racks=racks)
     equipped = load.with_capacities(rows, now_ms)
-    return GroupSnapshot.of(equipped, partitions, load=load.demand(), load_unit=RECORDS_PER_S, racks=racks)
+    group = GroupSnapshot.of(equipped, partitions, load=load.demand(), load_unit=RECORDS_PER_S, racks=racks)
+    return replace(group, even_up_to=load.even_up_to(now_ms))
 
 
 def targets(group: GroupSnapshot, topics: TopicView, assignor: ServerAssignor) -> dict[str, Partitions]:

@@ -8,7 +8,12 @@ import pytest
 from loadwise.assignor.live.evidence import CapacityEstimates
 from loadwise.assignor.live.seen import Pace
 
-SLOW = Pace(240.0, 230.0, 255.0)
+
+def pace(per_s, least_per_s, most_per_s, intervals=3):
+    return Pace(per_s, least_per_s, most_per_s, intervals)
+
+
+SLOW = pace(240.0, 230.0, 255.0)
 
 
 def after(*steps):
@@ -82,10 +87,10 @@ OFF = [(0, "told", 600), (1, "seen", SLOW)]
         ([(20, "told", 751), (25, "told", 600)], 600),
         ([(20, "told", 480)], 192),
         ([(20, "told", 479)], 479),
-        ([(30, "seen", Pace(300, 290, 310)), (50, "told", 600)], 300),  # the newest rate counts
-        ([(30, "seen", Pace(590, 580, 600)), (50, "told", 600)], 600),  # the report was right
-        ([(30, "seen", Pace(610, 600, 620)), (50, "told", 600)], 600),
-        ([(30, "seen", Pace(0, 0, 0)), (50, "told", 600)], 240),  # a member that stops shows no error
+        ([(30, "seen", pace(300, 290, 310)), (50, "told", 600)], 300),  # the newest rate counts
+        ([(30, "seen", pace(590, 580, 600)), (50, "told", 600)], 600),  # the report was right
+        ([(30, "seen", pace(610, 600, 620)), (50, "told", 600)], 600),
+        ([(30, "seen", pace(0, 0, 0)), (50, "told", 600)], 240),  # a member that stops shows no error
         ([(30, "outdid", 255)], 240),
         ([(30, "outdid", 256)], 0),
         ([(30, "outdid", 256), (31, "told", 600)], 600),
@@ -96,12 +101,31 @@ def test_a_report_is_corrected_by_the_rate_at_which_its_member_fell_behind(steps
     assert known(*OFF, *steps) == pytest.approx(per_s)
 
 
+@pytest.mark.parametrize(("intervals", "per_s"), [(2, 600), (3, 240)])
+def test_a_report_is_contradicted_by_three_intervals_since_a_shift_may_fill_two(intervals, per_s):
+    seen = pace(240, 230, 255, intervals)
+    assert known((0, "told", 600), (1, "seen", seen), (2, "told", 600)) == per_s
+    assert known((1, "seen", seen)) == 240, "it contradicts nothing"
+    assert known(*OFF, (30, "seen", pace(200, 190, 210, intervals)), (50, "told", 600)) == 200
+
+
+def test_a_member_that_is_seen_slower_than_it_says_may_have_recovered_after_a_while():
+    estimates = after(*OFF, (0, "told", 600, "b"), (0, "told", 600, "c"))
+
+    def recovered(second):
+        return estimates.recovered(dict.fromkeys("abc", 0.0), second * 1000).per_s.tolist()
+
+    assert recovered(15) == pytest.approx([240, 600, 600], rel=0.01)
+    assert recovered(16) == [600, 600, 600]
+    assert estimates.of(dict.fromkeys("abc", 0.0), 16_000).per_s.tolist()[0] < 250
+
+
 def test_the_rate_of_a_stopped_member_corrects_nothing():
-    assert known((0, "told", 600), (1, "seen", Pace(0, 0, 0)), (20, "told", 600)) == 600
+    assert known((0, "told", 600), (1, "seen", pace(0, 0, 0)), (20, "told", 600)) == 600
 
 
 def error(member, said, seen):
-    return (0, "told", said, member), (1, "seen", Pace(seen, seen - 1, seen + 1), member)
+    return (0, "told", said, member), (1, "seen", pace(seen, seen - 1, seen + 1), member)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def lines(decisions):
 @pytest.mark.parametrize("readings", [30, 330])
 def test_the_same_events_make_the_same_decisions(readings):
     history = played(readings)
-    assert any(decision.ask for decision in history.decisions) == (readings == 30)
+    assert any(decision.ask for decision in history.decisions)
     assert lines(replay(history)) == lines(history.decisions)
     assert lines(replay(history)) == lines(history.decisions), "a replay changes nothing in the history"
 

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from loadwise.assignor.live.restraint import Restraint
 from loadwise.assignor.live.settings import LiveSettings
-from loadwise.protocol.live_notes import Memory
+from loadwise.assignor.live.tuning import RestraintTuning
+from loadwise.protocol.live_notes import Memory, Price
 
 STEP_MS = 5_000
-HOUR_MS = 3_600_000
 
 
 class Group:
@@ -30,17 +30,17 @@ class Group:
 
 
 @given(st.lists(st.tuples(st.floats(0, 10), st.floats(0, 10)), min_size=50, max_size=50))
-def test_never_more_than_six_in_an_hour_whatever_is_read(readings):
+def test_members_stand_still_for_their_share_of_the_time_at_most_whatever_is_read(readings):
     group = Group()
     for worst, best in readings * 3:
         group.read(worst, best, seconds=60)
-    assert all(
-        sum(start <= at < start + HOUR_MS for at in group.asked) <= group.settings.most_per_hour
-        for start in group.asked
-    )
+    share, saved_s = group.settings.standstill, RestraintTuning().saved_s
+    for number, start in enumerate(group.asked):
+        for later, at in enumerate(group.asked[number:], 1):
+            assert later * 1.0 <= share * ((at - start) / 1000 + saved_s) + 1.0, "a second each, and one on credit"
 
 
-SETTINGS = LiveSettings(healthy=0.5, least_gain=0.25, most_per_hour=100)
+SETTINGS = LiveSettings(healthy=0.5, least_gain=0.25, standstill=1.0)
 EACH_SECOND = range(60)
 
 
@@ -54,6 +54,7 @@ def requests(worst, best, *, at=EACH_SECOND, took_ms=1000, moved=0.0, cooperativ
         if refusal is None:
             found.append(second)
             restraint.asked(second * 1000)
+            restraint.paid(100.0)
             if obeyed:
                 restraint.rebalanced(took_ms)
     return found
@@ -122,24 +123,59 @@ def test_the_cost_starts_at_a_reading_without_utilisation():
     assert restraint.refusal(14_000, worst=1.0, best=0.5, moved_share=0.0) is None
 
 
-def test_the_hourly_limit_is_reported_once_for_each_time_that_it_is_reached():
-    restraint = Restraint(LiveSettings(most_per_hour=2), cooperative=False)
-    restraint.remember(Memory(ages_ms=(1_800_000,)), 0)
-    news = []
-    for now_ms in range(0, 4_000_000, 20_000):
-        refusal = restraint.refusal(now_ms, worst=9.0, best=0.5, moved_share=0.0)
+def test_a_used_up_budget_is_reported_once_each_time_and_refills_all_the_time():
+    restraint = Restraint(LiveSettings(standstill=0.01), cooperative=False)
+    restraint.rebalanced(4000)
+    restraint.paid(0.0)
+    asked, news = [], []
+    for now_ms in range(0, 2_000_000, 20_000):
+        refusal = restraint.refusal(now_ms, worst=99.0, best=0.5, moved_share=0.0)
         if refusal is None:
-            assert not restraint.exhausted(now_ms)
+            asked.append(now_ms)
             restraint.asked(now_ms)
-            assert restraint.exhausted(now_ms)
+            restraint.rebalanced(4000)
+            restraint.paid(1e9)
         elif refusal.exhausted:
             news.append(now_ms)
-    assert restraint.memory(now_ms).ages_ms == (now_ms - 1_800_000, now_ms - 3_620_000)
-    assert news == [40_000, 1_820_000, 3_640_000]
+    assert asked == [20_000, 60_000, 240_000, 640_000, 1_040_000, 1_440_000, 1_840_000], "4 s of standstill in 400 s"
+    assert news == [at + 40_000 for at in asked[1:]]
 
 
-def test_a_request_is_remembered_for_an_hour():
+def test_a_gain_that_does_not_last_doubles_the_price_and_one_that_lasts_halves_it():
     restraint = Restraint(SETTINGS, cooperative=False)
-    restraint.asked(0)
-    assert restraint.memory(HOUR_MS - 1).ages_ms == (HOUR_MS - 1,)
-    assert restraint.memory(HOUR_MS).ages_ms == ()
+    restraint.rebalanced(0)
+
+    def price(now_ms=0):
+        return restraint.memory(now_ms).price.times
+
+    prices = []
+    for number, gain_s in enumerate((1.9, 1.9, 1.9, 1.9, 1.9, 1e9, 1e9, 1e9, 1e9, 0.0)):
+        for second in range(60):
+            if restraint.refusal((60 * number + second) * 1000, worst=1.0, best=0.5, moved_share=0.0) is None:
+                restraint.asked((60 * number + second) * 1000)
+                break
+        restraint.paid(gain_s)
+        prices.append(price())
+    assert prices == [1, 2, 4, 8, 8, 4, 2, 1, 1, 1]
+
+
+def test_the_next_leader_goes_on_with_budget_and_price():
+    restraint, following = (Restraint(LiveSettings(standstill=0.01), cooperative=False) for _ in range(2))
+    restraint.rebalanced(8000)
+    for now_ms in (0, 1000):
+        restraint.refusal(now_ms, worst=99.0, best=0.5, moved_share=0.0)
+        restraint.asked(now_ms)
+    following.remember(restraint.memory(50_000), 150_000)  # by another clock
+    assert following.memory(150_000) == restraint.memory(50_000)
+    for later_ms in range(0, 1_100_000, 50_000):
+        assert following.exhausted(150_000 + later_ms) == restraint.exhausted(50_000 + later_ms)
+    assert restraint.exhausted(0 + 999_999)
+    assert not restraint.exhausted(1_001_001)
+
+
+def test_requests_of_a_leader_of_an_older_version_count_two_seconds_each():
+    restraint = Restraint(LiveSettings(standstill=0.01), cooperative=False)
+    restraint.remember(Memory(ages_ms=(1000, 1000, 1000)), 10_000)
+    assert restraint.exhausted(9_000)
+    assert not restraint.exhausted(10_000)
+    assert restraint.memory(10_000).price == Price(spent_s=6.0, times=1.0)

@@ -112,7 +112,8 @@ def test_of_all_answers_as_even_the_one_that_moves_least(loads: list[float], cla
     ]
     highest = min(m.load.max() for m in every)
     m = measure(Weighted().assign(group))
-    assert m.load.max() == highest
+    assert m.load.max() == pytest.approx(highest, rel=0.15), "the trigger of a group with few partitions"
+    highest = m.load.max()
     assert m.moved_load == min(other.moved_load for other in every if other.load.max() == highest)
 
 
@@ -409,13 +410,20 @@ def test_partitions_that_all_outweigh_a_fair_share_leave_no_level_for_the_rest()
         (([0.101, 0.0], 0.101, 1.0), ([0.1, 0.0], 0.1, 2.0), True),
         (([0.1, 0.0], 0.1, 2.0), ([0.101, 0.0], 0.101, 1.0), False),
         (([0.1, 0.0], 0.1, 1.0), ([0.1, 0.0], 0.1, 1.0), False),
+        # Where the fair level is out of reach, a level must fall by the trigger before anything is taken from owners,
+        (([0.1, 0.0], 0.0, 1.0), ([0.15, 0.0], 0.0, 0.0), False),
+        (([0.1, 0.0], 0.0, 1.0), ([0.16, 0.0], 0.0, 0.0), True),
+        (([0.1, 0.0], 0.0, 1.0), ([0.15, 0.1], 0.0, 0.0), True),
+        (([0.1, 0.2], 0.0, 1.0), ([0.15, 0.1], 0.0, 0.0), False),
+        # but not where it is reached.
+        (([0.0, 0.0], 0.0, 1.0), ([0.01, 0.0], 0.0, 0.0), True),
     ],
 )
 def test_what_an_answer_is_judged_by(
     ours: tuple[list[float], float, float], theirs: tuple[list[float], float, float], better: bool
 ) -> None:
     first, second = (Evaluation(np.array(excess), deficit, taken) for excess, deficit, taken in (ours, theirs))
-    assert first.pays_better_than(second) is better
+    assert first.pays_better_than(second, ceiling=1.0, trigger=0.05) is better
 
 
 @pytest.mark.parametrize("owner", [[NOBODY] * 6, [0, 1, 2, 0, 1, 2], [0, 1, 0, 1, 0, 1]])
