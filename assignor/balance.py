@@ -68,6 +68,12 @@ class Balance:
         return self._participant.targets.failures
 
     @property
+    def skipped_decisions(self) -> int:
+        """How many decisions ``on_decision`` did not get, because newer ones came while it ran."""
+        listener = self._participant.listener
+        return 0 if listener is None else listener.skipped
+
+    @property
     def assigning_s(self) -> float:
         """The total time that this member took to decide these rebalances."""
         return self._participant.assigning_s

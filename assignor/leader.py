@@ -96,7 +96,7 @@ class Leader:
         self.ask: Callable[[], bool] = lambda: False
         """Request a rebalance from the coordinator; returns False if that is not possible now."""
         self.decided: Callable[[Decision], None] = _ignore
-        """Called with every decision on the reading thread. Exceptions are logged and ignored."""
+        """Called with every decision on the reading thread, so it must return at once."""
         self.decision: Decision | None = None
         """The newest decision."""
         self._settings = settings
@@ -259,7 +259,7 @@ class Leader:
                 self.lag.set_interval(math.inf)
                 return
             decision = self._begin(joining, *joining.led, generation, now_ms)
-        self._tell(decision)
+        self.decided(decision)
 
     def _begin(
         self, joining: _Joining, target: Assignment, capacities: dict[str, float], generation: int, now_ms: int
@@ -342,7 +342,7 @@ class Leader:
             soon_s = self._watch.tuning.soon_s
             self.lag.set_interval(min(self._interval_s, soon_s) if decision.soon else self._interval_s)
             self._act(decision)
-        self._tell(decision)
+        self.decided(decision)
 
     def _positions(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> Floats:
         """float64[P, 4]: the fields of a `Position` for each partition."""
@@ -360,14 +360,6 @@ class Leader:
         written_ms = says[self.name].written_ms if self.name in says else None
         own = Said(per_s=speed(self.busy.per_s), each_s=self.busy.each_s, written_ms=written_ms)
         return says | {self.name: own}
-
-    def _tell(self, decision: Decision) -> None:
-        try:
-            self.decided(decision)
-        except Exception as error:  # noqa: BLE001 (it is the user's, and called inside a join or a reading)
-            self._note_failure("on_decision", error)
-        else:
-            self._warnings.troubles.over("on_decision")
 
     def _note_failure(self, culprit: str, error: Exception) -> None:
         """Log the traceback of an exception if it is the culprit's first since it last worked."""

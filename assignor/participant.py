@@ -20,6 +20,7 @@ from loadwise.assignor import group_record
 from loadwise.assignor.answer import encode
 from loadwise.assignor.errors import BadGroupError, UnknownAssignorError
 from loadwise.assignor.leader import Leader
+from loadwise.assignor.listener import Listener
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.load.lag import LagLoad
@@ -88,6 +89,8 @@ class Participant:
         self.rack = rack or None
         self.leader: Leader | None = None
         """Keeps the load even while this member leads, if `lead_by` made it."""
+        self.listener: Listener | None = None
+        """Calls the user's ``on_decision``; None without one."""
         self.live: LiveSettings | None = None
         """When that requests a rebalance; None: never."""
         self.led = 0
@@ -184,8 +187,14 @@ class Participant:
             max_poll_s=max_poll_s,
         )
         if on_decision is not None:
-            self.leader.decided = on_decision
+            self.listener = Listener(on_decision)
+            self.leader.decided = self.listener.tell
         self.load = self.leader
+
+    def close(self) -> None:
+        """End the calls of ``on_decision``; wait up to a second for one."""
+        if self.listener is not None:
+            self.listener.close()
 
     def explain(self) -> Decision | None:
         """Return the newest decision about the group's load; None while another member leads."""

@@ -348,22 +348,6 @@ def test_an_answer_that_never_came_into_force_is_not_watched():
     assert [member.leader.leads for member in group.members.values()] == [False, True, False]
 
 
-def test_what_on_decision_raises_stops_neither_the_join_nor_the_reading(caplog):
-    group = Group("a", "b", "c")
-
-    def tell(decision):
-        told.append(decision)
-        raise RuntimeError("nobody answers the pager")
-
-    told = []
-    group.members["a"].leader.decided = tell
-    group.rebalance()
-    group.run(group.hot("b"), 60)
-    assert len(told) > 2
-    assert len(group.asked) == 1
-    assert caplog.text.count("on_decision raised") == 1
-
-
 def test_an_algorithm_that_raises_while_it_is_asked_what_would_help_does_not_stop_the_reading(caplog):
     group = Group("a", "b", "c")
     group.rebalance()
@@ -415,7 +399,7 @@ def test_no_numbers_that_peers_tell_stop_the_leader(told):
     group.run([100.0] * PARTITIONS, 20)
     assert leader.explain() is not None
     assert leader.targets.failures == 0
-    assert not leader.leader._warnings.troubles._lasting & {"The assignor", "on_decision"}
+    assert not leader.leader._warnings.troubles._lasting & {"The assignor"}
     leader.subscription(["t"])  # what it tells the next leader can be written
 
 

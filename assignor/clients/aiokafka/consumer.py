@@ -6,6 +6,7 @@ raise here.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from aiokafka.errors import KafkaConnectionError
+from aiokafka.structs import TopicPartition
 
 from loadwise.assignor.clients.aiokafka.lag import AiokafkaLag
 from loadwise.assignor.clients.aiokafka.logins import reason
@@ -21,7 +23,7 @@ from loadwise.assignor.clients.aiokafka.version import TRIED
 from loadwise.assignor.clients.aiokafka.watch import AiokafkaWatch, timed
 from loadwise.assignor.clients.factory import BalancedConsumer, ClientKind, ConsumerPlan, Options, plan
 from loadwise.assignor.clients.plug import ClientAssignor
-from loadwise.assignor.clients.records import by_topic
+from loadwise.assignor.clients.records import Advances
 from loadwise.assignor.errors import UnsupportedByClientError
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.settings import LiveSettings
@@ -34,7 +36,7 @@ from loadwise.assignor.subscription import JoinedMember
 from loadwise.protocol.consumer import Subscription
 
 if TYPE_CHECKING:
-    from aiokafka.structs import ConsumerRecord, TopicPartition
+    from aiokafka.structs import ConsumerRecord
 
 FIRST_READING_S = 5.0
 """How long a starting consumer with the user's own load waits for the group's lag before it joins without."""
@@ -107,7 +109,7 @@ def aiokafka_consumer(
     """Make an ``AIOKafkaConsumer`` whose group uses our assignors; start and stop it as usual.
 
     ``config`` takes the client's own keyword arguments, except ``partition_assignment_strategy``. All others are those
-    of `loadwise.kafka_python_consumer`; ``on_decision`` is called on the event loop.
+    of `loadwise.kafka_python_consumer`; ``on_decision`` is called in a thread of its own.
 
     Raises what `assignor` and ``AIOKafkaConsumer`` raise, and `TypeError` or `ValueError` that names a bad argument.
     """
@@ -151,6 +153,7 @@ class AiokafkaConsumer(BalancedConsumer, AIOKafkaConsumer):
         self._plan = plan
         self._lag = plan.lag
         self._leader = plan.participant.leader
+        self._advances = Advances()
         self._watch: AiokafkaWatch | None = None
         super().__init__(*plan.topics, partition_assignment_strategy=plan.plugs, **plan.config)
 
@@ -180,14 +183,18 @@ class AiokafkaConsumer(BalancedConsumer, AIOKafkaConsumer):
 
     async def getone(self, *partitions: TopicPartition) -> ConsumerRecord:
         """Get a record, and measure how long the application works on it."""
-        return await timed(self._leader, super().getone, lambda record: {record.topic: 1})(*partitions)
+        get = timed(self._leader, super().getone, self._advance)
+        return await get(*partitions)
 
     async def getmany(
         self, *partitions: TopicPartition, timeout_ms: float = 0, max_records: int | None = None
     ) -> dict[TopicPartition, list[ConsumerRecord]]:
         """Get records, and measure how long the application works on them."""
-        get = timed(self._leader, super().getmany, by_topic)
+        get = timed(self._leader, super().getmany, self._advances.of)
         return await get(*partitions, timeout_ms=timeout_ms, max_records=max_records)
+
+    def _advance(self, record: ConsumerRecord) -> dict[str, int]:
+        return self._advances.of({TopicPartition(record.topic, record.partition): [record]})
 
     async def stop(self) -> None:
         """Stop the consumer and its lag reader."""
@@ -195,6 +202,7 @@ class AiokafkaConsumer(BalancedConsumer, AIOKafkaConsumer):
             await super().stop()
         finally:
             await self._stop_lag()
+            await asyncio.to_thread(self._plan.participant.close)
 
     async def _stop_lag(self) -> None:
         if self._lag is not None:

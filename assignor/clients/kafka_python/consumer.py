@@ -20,7 +20,7 @@ from loadwise.assignor.clients.kafka_python.lag import KafkaPythonLag
 from loadwise.assignor.clients.kafka_python.stock import KafkaConsumer
 from loadwise.assignor.clients.kafka_python.version import TRIED
 from loadwise.assignor.clients.plug import ClientAssignor
-from loadwise.assignor.clients.records import by_topic
+from loadwise.assignor.clients.records import Advances
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.load.lag import LoadOfLag
@@ -112,7 +112,7 @@ def kafka_python_consumer(
     Without a ``load``, weighted uses the group's demand: the arrivals and the backlog of each partition. The group's
     leader reads them every ``lag_interval_s`` with the client's own settings. It measures the members' capacities if no
     ``capacity`` is given, and requests a rebalance if that pays. ``live`` (`LiveSettings`) configures when; False:
-    never. ``on_decision`` is called with each decision on the reading thread. ``load`` may also be a function of the
+    never. ``on_decision`` is called with decisions in a thread of its own. ``load`` may also be a function of the
     group's lag, which every member then reads. With the user's own load, no rebalance is requested,
     and ``live`` and ``on_decision`` are refused.
 
@@ -152,6 +152,7 @@ class KafkaPythonConsumer(BalancedConsumer, KafkaConsumer):
         self._plan = plan
         self._lag = plan.lag
         self._leader = plan.participant.leader
+        self._advances = Advances()
         config = dict(plan.config)
         if TRIED.includes_installed:
             from loadwise.assignor.clients.kafka_python import logins  # noqa: PLC0415 (as below)
@@ -185,7 +186,7 @@ class KafkaPythonConsumer(BalancedConsumer, KafkaConsumer):
         busy = self._leader.busy
         busy.polls(time.monotonic_ns())
         records = super().poll(timeout_ms, max_records, update_offsets)
-        busy.given(by_topic(records), time.monotonic_ns())
+        busy.given(self._advances.of(records), time.monotonic_ns())
         return records
 
     def committed(self, partition: TopicPartition, metadata: bool = False, timeout_ms: float | None = None) -> Any:
@@ -209,6 +210,7 @@ class KafkaPythonConsumer(BalancedConsumer, KafkaConsumer):
         finally:
             if self._lag is not None:
                 self._lag.close()
+            self._plan.participant.close()
 
 
 def _joined(member: Any) -> JoinedMember:
