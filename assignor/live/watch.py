@@ -53,7 +53,8 @@ class GroupWatch(GroupKnowledge):
         self.off = False  # whether a member has turned rebalances for the load off
         self._payback, self._shadow = Payback(), Shadow(self.tuning.shadow)
         self._evenness = Evenness(self.tuning.evenness)
-        self._acts = False  # whether the newest reading may be followed by a request
+        self._known = False  # whether capacities are known
+        self._held = False  # whether most members fall behind
         self._members_wanted = MembersWanted(self.tuning.scaling)
         self._members_missing = MembersMissing(self.tuning.scaling)
 
@@ -84,8 +85,21 @@ class GroupWatch(GroupKnowledge):
 
     def even_up_to(self, now_ms: int, *, asking: bool = False) -> float:
         """Return `GroupSnapshot.even_up_to` of the next assignment; ``asking``: after a request at this time."""
-        acts = self._acts and not (self.off or self.settings.dry_run or self._shadow.loses or self.restraint.patient)
-        return self.settings.healthy if acts and not self.restraint.exhausted(now_ms, asking=asking) else math.inf
+        patient = self.restraint.patient or self.restraint.exhausted(now_ms, asking=asking)
+        if not self._known:
+            return 0.0 if self._is_behind and not self._idle else math.inf
+        return math.inf if self._idle or self._held or patient or self._shadow.loses else self.settings.healthy
+
+    @property
+    def _idle(self) -> bool:
+        return self.off or self.settings.dry_run
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether more waits than arrives: that is certain, and shows what members can process."""
+        state = self.partitions.state
+        waiting, rate = float(np.nansum(state.backlog.waiting)), float(np.nansum(state.arrivals.rate))
+        return waiting / self.tuning.demand.drain_s > rate
 
     def loads(self) -> dict[str, Floats]:
         """Return topic to the demand of each partition in records/s, NaN if unknown: the weights of an assignment."""
@@ -117,7 +131,7 @@ class GroupWatch(GroupKnowledge):
         judged = self._judge(watched, arrivals.rate, capacities)
         self._want(judged, capacities, now_ms)
         soon = bool(self.seen.suspects)
-        self._acts = judged.known
+        self._known = judged.known
         if not judged.known:
             self._shadow.forget()
             self.restraint.unjudged(now_ms)
@@ -127,7 +141,7 @@ class GroupWatch(GroupKnowledge):
         self.restraint.paid(gain_s)
         grows = self.seen.grew(watched.names, now_ms)
         common = self._common.refusal(now_ms, judged, grows=grows, lagging=self.lagging)
-        self._acts = common is None
+        self._held = common is not None
         refused = self.restraint.refusal(
             now_ms,
             worst=judged.worst,

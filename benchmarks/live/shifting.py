@@ -7,10 +7,12 @@ is that of the worst member each second, in seconds of the whole group's traffic
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +21,8 @@ from benchmarks.live.policies import Live, Policy
 from benchmarks.live.world import Piece, Scene
 from loadwise.assignor.algorithms.roundrobin import RoundRobin
 from loadwise.assignor.algorithms.sticky import Sticky
+from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.live.tuning import Tuning
 from loadwise.assignor.model import Floats
 
 HOUR_S = 3600
@@ -27,6 +31,7 @@ _USED, _CALM = 0.6, 0.4
 _WEIGHTED, _STOCK = "weighted", ("roundrobin", "sticky")
 _MEAN, _MEAN_S, _P95, _P95_S, _SEED, _SEED_S = 1.1, 0.1, 1.15, 0.5, 1.5, 0.5
 _MOST_STILL = 0.03
+_NEVER = 10**12
 
 Rng = np.random.Generator
 Draw = Callable[[Rng], Iterable[Piece]]
@@ -179,6 +184,33 @@ SCENES: dict[str, tuple[Draw, float]] = {
 }
 
 
+class _ByLoadAlone(Live):
+    """Without equal numbers of partitions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.watch.even_up_to = lambda *_, **__: 0.0  # type: ignore[method-assign]
+
+
+def _tuned(stage: str, **numbers: Any) -> Callable[[], Live]:
+    tuning = Tuning()
+    return partial(Live, tuning=replace(tuning, **{stage: replace(getattr(tuning, stage), **numbers)}))
+
+
+WITHOUT: dict[str, tuple[Callable[[], Live], tuple[str, ...]]] = {
+    "equal numbers first": (_ByLoadAlone, ("hot set every 30 s", "bursts of 8 s in 60", "several at once")),
+    "a budget of standstill": (
+        partial(Live, settings=LiveSettings(standstill=1.0)),
+        ("hot set every 20 s", "hot set every 30 s"),
+    ),
+    "a price that doubles": (_tuned("restraint", dearest=1.0), ("even, noisy", "bursts of 8 s in 60")),
+    "equal numbers again": (_tuned("evenness", calm_ms=_NEVER), ("bursts of 60 s in 600", "cron")),
+    "three intervals that contradict": (_tuned("capacity", contradicts=2), ("12 partitions, every 45 s",)),
+    "sticky as a shadow": (_tuned("shadow", tolerated_s=math.inf), ("hot set every 20 s", "slow 20 s in 120")),
+}
+"""`weighted` without one of its mechanisms, and the scenes that it is for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Played:
     """One assignor in one scene with one seed."""
@@ -200,6 +232,7 @@ def scene(name: str, seed: int) -> Scene:
 def played(name: str, policy: str, seed: int) -> Played:
     """Play a scene."""
     made: dict[str, Callable[[], Policy]] = {
+        **{without: live for without, (live, _) in WITHOUT.items()},
         _WEIGHTED: Live,
         "roundrobin": partial(Policy, "roundrobin", RoundRobin()),
         "sticky": partial(Policy, "sticky", Sticky()),
@@ -235,9 +268,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--scenes", nargs="*", default=list(SCENES))
     parser.add_argument("--processes", type=int)
+    parser.add_argument("--ablation", action="store_true", help="leave one mechanism out at a time")
     args = parser.parse_args()
     seeds = range(args.seed, args.seed + args.seeds)
     names = [name for name in SCENES if any(each in name for each in args.scenes)]
+    if args.ablation:
+        _ablation(seeds, args.processes)
+        return
     print(f"{'scene':30} {'weighted':>16} {'roundrobin':>14} {'sticky':>14} {'asked':>6} {'still':>6}")
     with ProcessPoolExecutor(args.processes) as pool:
         work = {
@@ -255,6 +292,23 @@ def main() -> None:
             asked, still = np.mean([one.asked for one in ours]), max(one.still for one in ours)
             bad = "; ".join(missed(ours, each))
             print(f"{name:30} {' '.join(figures)} {asked:6.1f} {still:6.1%} {bad}", flush=True)
+
+
+def _ablation(seeds: Sequence[int], processes: int | None) -> None:
+    print(f"{'without':32} {'scene':28} {'mean lag s':>16} {'p95 s':>16} {'asked':>12}")
+    with ProcessPoolExecutor(processes) as pool:
+        work = {
+            (without, name): [[pool.submit(played, name, how, seed) for seed in seeds] for how in (_WEIGHTED, without)]
+            for without, (_, names) in WITHOUT.items()
+            for name in names
+        }
+        for (without, name), both in work.items():
+            of = [[each.result() for each in one] for one in both]
+            columns = [
+                " -> ".join(f"{np.mean([getattr(each, field) for each in one]):.{digits}f}" for one in of)
+                for field, digits in (("mean", 2), ("p95", 2), ("asked", 0))
+            ]
+            print(f"{without:32} {name:28} {columns[0]:>16} {columns[1]:>16} {columns[2]:>12}", flush=True)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kafka.coordinator.assignors.sticky.user_data import StickyAssignorUserData
 
 from loadwise.protocol.errors import ProtocolError
-from loadwise.protocol.live_notes import MemberNotes
+from loadwise.protocol.live_notes import MemberNotes, Memory, Price
 from loadwise.protocol.primitive import Reader
 from loadwise.protocol.user_data import CooperativeStickyUserData, MemberTerms, StickyUserData
 
@@ -61,7 +61,7 @@ def test_the_terms_of_a_weighted_member_follow_bytes_that_others_can_read(owned,
 def test_the_terms_have_a_version_and_room_to_grow():
     data = JAVA_STICKY + bytes.fromhex("0000 4000000000000000")
     assert StickyUserData(owned={"t": [0, 1]}, generation=1, terms=MemberTerms(capacity=2.0)).encode() == data
-    notes = MemberNotes(measured_per_s=900.0)
+    notes = MemberNotes(measured_per_s=900.0, memory=Memory(price=Price()))
     newer = JAVA_STICKY + bytes.fromhex("0005 4000000000000000") + notes.encode() + b"more"
     assert StickyUserData.decode_with_terms(newer).terms == MemberTerms(capacity=2.0, notes=notes)
     assert StickyUserData.decode_with_terms(JAVA_STICKY).terms is None

@@ -92,14 +92,13 @@ async def test_lag_is_shared_out_and_capacity_counts(group, topic):
         producer.close()
 
     await asyncio.to_thread(fill)
-    # Until capacities are known, the second member gets twice as many partitions, and then the loads are shared.
     # With readings much closer than the five seconds that are usual, it shows earlier of large partitions than of small
     # ones that no more records come, and in between the demand is not in proportion to the records.
     leader = await group.join("aiokafka", topic, auto_offset_reset="earliest")
     second = await group.join("kafka-python", topic, capacity=2.0, auto_offset_reset="earliest")
     owned = await group.settle(6)
     records = {0: 80, 1: 20, 2: 20, 3: 20, 4: 20, 5: 80}
-    assert [sum(records[number] for _, number in partitions) for partitions in owned] == [100, 140]
+    assert [sum(records[number] for _, number in partitions) for partitions in owned] == [80, 160]
     assert leader.consumer.balance.fallbacks == 0
 
     await group.leave(leader)
