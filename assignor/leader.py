@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from loadwise.assignor.live.decision import Decision
-from loadwise.assignor.live.events import Asked, Assigned, Event, Joined, PriorEnds, Read, Rebalancing, Said
+from loadwise.assignor.live.events import Asked, Assigned, Event, Joined, PriorEnds, Read, Rebalancing, Said, Switched
 from loadwise.assignor.live.history import History, Recorder
 from loadwise.assignor.live.knowledge import name_of
 from loadwise.assignor.live.notes import CommitNotes, newest, said, speed, stated
@@ -121,6 +121,7 @@ class Leader:
         lag.interval_s = math.inf  # do not read until this member leads
         lag.listener = self._on_reading
         lag.prior_listener = self._on_prior
+        lag.watch_switch(self._on_switch)
 
     @property
     def _watch(self) -> GroupWatch:
@@ -324,6 +325,12 @@ class Leader:
         with self._lock:
             self._pass(PriorEnds(at_ms=self._now_ms() - round(HISTORY_S * 1000), ends=dict(ends)))
 
+    def _on_switch(self, off: bool) -> None:
+        with self._lock:
+            if off != self._watch.switched_off:
+                log.info("Rebalances for the load are switched %s by `loadwise live`", "off" if off else "on")
+                self._pass(Switched(at_ms=self._now_ms(), off=off))
+
     def _on_reading(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> None:
         """Process a reading; act on it while this member leads."""
         with self._lock:
@@ -375,7 +382,7 @@ class Leader:
         if not decision.ask:
             log.debug("%s", decision)
             return
-        if settings is None or self._watch.off:
+        if settings is None or self._watch.off or self._watch.switched_off:
             log.debug("Rebalancing for the load is off: %s", decision)
             return
         if settings.dry_run:

@@ -81,5 +81,13 @@ class Rebalancing:
     at_ms: int
 
 
-Event = PriorEnds | Joined | Assigned | Read | Asked | Rebalancing
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Switched:
+    """The group's switch was read: whether rebalances for the load are ``off``."""
+
+    at_ms: int
+    off: bool
+
+
+Event = PriorEnds | Joined | Assigned | Read | Asked | Rebalancing | Switched
 Events = Sequence[Event]

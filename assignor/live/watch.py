@@ -12,7 +12,7 @@ from loadwise.assignor.live.common import Common
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.demand import demand
 from loadwise.assignor.live.evenness import Evenness
-from loadwise.assignor.live.events import Asked, Assigned, Event, Joined, PriorEnds, Read, Rebalancing
+from loadwise.assignor.live.events import Asked, Assigned, Event, Joined, PriorEnds, Read, Rebalancing, Switched
 from loadwise.assignor.live.judgement import Judgement, compare, judge, overfull
 from loadwise.assignor.live.knowledge import GroupKnowledge
 from loadwise.assignor.live.payback import Payback
@@ -51,6 +51,7 @@ class GroupWatch(GroupKnowledge):
         self.restraint = Restraint(settings, cooperative, self.tuning.restraint)
         self._common = Common(self.tuning.common)
         self.off = False  # whether a member has turned rebalances for the load off
+        self.switched_off = False  # whether `loadwise live off` has
         self._payback, self._shadow = Payback(), Shadow(self.tuning.shadow)
         self._evenness = Evenness(self.tuning.evenness)
         self._known = False  # whether capacities are known
@@ -79,6 +80,8 @@ class GroupWatch(GroupKnowledge):
             case Asked():
                 self.restraint.asked(event.at_ms)
                 self._payback.requested = not self.settings.dry_run
+            case Switched():
+                self.switched_off = event.off
             case Rebalancing():
                 self._watched = None if self._watched is None else replace(self._watched, in_force=False)
         return None
@@ -92,7 +95,7 @@ class GroupWatch(GroupKnowledge):
 
     @property
     def _idle(self) -> bool:
-        return self.off or self.settings.dry_run
+        return self.off or self.switched_off or self.settings.dry_run
 
     @property
     def _is_behind(self) -> bool:

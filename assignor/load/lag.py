@@ -16,6 +16,7 @@ import numpy as np
 
 from loadwise.assignor.load.rate import FORGOTTEN_S, RateLoad
 from loadwise.assignor.load.source import LoadSnapshot, LoadSource
+from loadwise.assignor.load.switch import SwitchReader
 from loadwise.assignor.model import Floats
 
 STALE_AFTER_INTERVALS = 6
@@ -139,6 +140,7 @@ class LagLoad:
         *,
         auto_offset_reset: str = "latest",
         interval_s: float = 5.0,
+        group_id: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.topics = frozenset(topics)
@@ -157,8 +159,11 @@ class LagLoad:
         """Whether the group begins a partition without a commit at its beginning, else at its end."""
         self.listener: Callable[[Mapping[tuple[str, int], PartitionOffsets]], None] | None = None
         """Called with every reading, on the reading thread or task."""
+        self.switch: SwitchReader | None = None
+        """Reads the group's switch with each reading that is due; None: nothing reads it."""
         self.prior_listener: Callable[[Mapping[tuple[str, int], int]], None] | None = None
         """Called before the first reading with the end offsets of a minute ago, where the log has them."""
+        self._group_id = group_id
         self._clock = clock
         self._read: tuple[Mapping[str, Floats], float] | None = None
         self._seen_at: dict[str, float] = {}
@@ -167,6 +172,10 @@ class LagLoad:
         """Also read these topics from now on, and at once."""
         self.include(topics, pattern=pattern)
         self.refresh()
+
+    def watch_switch(self, listener: Callable[[bool], None]) -> None:
+        """Call ``listener`` with whether `loadwise live off` is in force, on the reading thread or task."""
+        self.switch = SwitchReader(self._group_id, listener) if self._group_id else None
 
     def refresh(self) -> None:
         """Read at once, if this object reads at all."""

@@ -81,7 +81,7 @@ def test_a_reading_that_fails_is_told_and_the_next_one_is_made() -> None:
             while not consumer.assignment():
                 consumer.poll(0.05)
             alone.faults.answer("DescribeGroups", error="NOT_COORDINATOR", skip=1, times=1, client_id="loadwise-watch")
-            alone.faults.disconnect("OffsetFetch", skip=1, times=1, client_id="loadwise-watch")
+            alone.faults.disconnect("OffsetFetch", skip=2, times=1, client_id="loadwise-watch")
             result = invoke(["watch", *where, "--interval", "0.1", "--readings", "4", "--json"])
             assert not alone.faults.pending
         assert result.exit_code == 0, result.output
@@ -96,3 +96,18 @@ def test_nobody_is_there(broker: str) -> None:
     result = invoke(["watch", "--bootstrap-servers", broker, "--group", f"nobody-{uuid.uuid4().hex}"])
     assert result.exit_code == 1
     assert "has no members; check the name" in result.stderr
+
+
+def test_the_switch_is_shown(broker: str) -> None:
+    name = f"watch-{uuid.uuid4().hex[:12]}"
+    make_topic(broker, name, 2)
+    where = ["--bootstrap-servers", broker, "--group", name]
+    with closing(Consumer({"bootstrap.servers": broker, "group.id": name})) as consumer:
+        consumer.subscribe([name])
+        while not consumer.assignment():
+            consumer.poll(0.05)
+        assert invoke(["live", "off", *where]).exit_code == 0
+        shown = invoke(["watch", *where, "--readings", "1"])
+        assert "By `loadwise live`, rebalances for the load are off since" in shown.output
+        as_json = invoke(["watch", *where, "--readings", "1", "--json"])
+        assert json.loads(as_json.stdout)["live_off"] is True

@@ -20,17 +20,21 @@ from typing import Any
 from aiokafka import TopicPartition
 from aiokafka.client import AIOKafkaClient, CoordinationType
 from aiokafka.errors import for_code
-from aiokafka.protocol.commit import OffsetFetchRequest
+from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.offset import OffsetRequest, OffsetResetStrategy
 
 from loadwise.assignor.load.lag import BEGINNINGS_S, HISTORY_S, FirstSince, LagLoad, PartitionOffsets, ends_before
+from loadwise.assignor.load.switch import SwitchReader
+from loadwise.protocol.live_switch import switch_group
 
 log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 5.0
 _CLIENT_OPTIONS = frozenset(inspect.signature(AIOKafkaClient).parameters)
 _ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
+_OUTSIDE = -1
+"""The generation and retention of a commit from outside a group."""
 _CONSUMER = -1
 """The replica id of clients in ListOffsets."""
 
@@ -43,10 +47,10 @@ class AiokafkaLag(LagLoad):
     """
 
     def __init__(self, *topics: str, group_id: str, interval_s: float = 5.0, **config: Any) -> None:
-        super().__init__(topics, auto_offset_reset=config.get("auto_offset_reset", "latest"), interval_s=interval_s)
+        from_where = config.get("auto_offset_reset", "latest")
+        super().__init__(topics, auto_offset_reset=from_where, interval_s=interval_s, group_id=group_id)
         self.failures = 0
         """The number of failed readings."""
-        self._group_id = group_id
         self._isolation_level = _ISOLATION_LEVELS[config.get("isolation_level", "read_uncommitted")]
         self._config = {key: value for key, value in config.items() if key in _CLIENT_OPTIONS}
         self._asked = asyncio.Event()
@@ -143,6 +147,8 @@ class AiokafkaLag(LagLoad):
                 log.debug("Arrivals of the last minute cannot be read: %r", error)
             else:
                 self.prior_listener(ends_before(found, offsets, now_ms))
+        if self.switch is not None and self.switch.due(time.monotonic()):
+            await self._read_switch(client, self.switch)
         self.update(offsets)
 
     async def _connect(self, stack: AsyncExitStack) -> AIOKafkaClient:
@@ -157,7 +163,7 @@ class AiokafkaLag(LagLoad):
     ) -> dict[tuple[str, int], PartitionOffsets]:
         if not leaders:
             return {}
-        committed = await self._committed(client)
+        committed = await self._committed(client, self._group_id)
         now = time.monotonic()
         if now - self._began_at >= BEGINNINGS_S:
             self._began, self._began_at = {}, now
@@ -211,17 +217,32 @@ class AiokafkaLag(LagLoad):
             if partition["leader"] >= 0
         }
 
-    async def _committed(self, client: AIOKafkaClient) -> dict[TopicPartition, tuple[int, str]]:
-        """Return the group's committed offsets and their metadata.
+    async def _read_switch(self, client: AIOKafkaClient, switch: SwitchReader) -> None:
+        group = switch_group(self._group_id)
+        try:
+            renewed = switch.read(await self._committed(client, group), round(time.time() * 1000))
+            if renewed is None:
+                return
+            (topic, number), offset, note = renewed
+            node = await client.coordinator_lookup(CoordinationType.GROUP, group)
+            commits = [(topic, [(number, offset, note.encode())])]
+            answer = await client.send(node, OffsetCommitRequest(group, _OUTSIDE, "", _OUTSIDE, commits))
+            for code in (code for _, of_topic in answer.topics for _, code in of_topic if code):
+                raise for_code(code)(f"the note in group {group}")
+        except Exception as error:  # noqa: BLE001 (clients raise all sorts, and the reading itself was good)
+            switch.failed(error)
+
+    async def _committed(self, client: AIOKafkaClient, group_id: str) -> dict[TopicPartition, tuple[int, str]]:
+        """Return a group's committed offsets and their metadata.
 
         Raises aiokafka's errors: an error of the group does not mean that it has no commits.
         """
-        node = await client.coordinator_lookup(CoordinationType.GROUP, self._group_id)
-        answer = await client.send(node, OffsetFetchRequest(self._group_id, None))
+        node = await client.coordinator_lookup(CoordinationType.GROUP, group_id)
+        answer = await client.send(node, OffsetFetchRequest(group_id, None))
         codes = [answer.error_code, *(code for _, of_topic in answer.topics for *_, code in of_topic)]
         for code in codes:
             if code:
-                raise for_code(code)(f"offsets of group {self._group_id}")
+                raise for_code(code)(f"offsets of group {group_id}")
         return {
             TopicPartition(topic, partition): (offset, metadata or "")
             for topic, of_topic in answer.topics

@@ -17,9 +17,12 @@ from typing import Any
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import OffsetSpec
 from kafka.errors import KafkaError
+from kafka.structs import OffsetAndMetadata
 
 from loadwise.assignor.clients.kafka_python.logged_once import log_nothing
 from loadwise.assignor.load.lag import BEGINNINGS_S, HISTORY_S, LagLoad, PartitionOffsets, ends_before, first_since
+from loadwise.assignor.load.switch import SwitchReader
+from loadwise.protocol.live_switch import switch_group
 
 log = logging.getLogger(__name__)
 
@@ -34,10 +37,10 @@ class KafkaPythonLag(LagLoad):
     """
 
     def __init__(self, *topics: str, group_id: str, interval_s: float = 5.0, **config: Any) -> None:
-        super().__init__(topics, auto_offset_reset=config.get("auto_offset_reset", "latest"), interval_s=interval_s)
+        from_where = config.get("auto_offset_reset", "latest")
+        super().__init__(topics, auto_offset_reset=from_where, interval_s=interval_s, group_id=group_id)
         self.failures = 0
         """The number of failed readings."""
-        self._group_id = group_id
         self._isolation_level = config.get("isolation_level", "read_uncommitted")
         known = {key: value for key, value in config.items() if key in KafkaAdminClient.DEFAULT_CONFIG}
         # A longer reading is of no use, and `close` waits for the current one.
@@ -138,7 +141,21 @@ class KafkaPythonLag(LagLoad):
                 self.prior_listener(ends_before(first_since(found), offsets, now_ms))
             except Exception as error:  # noqa: BLE001 (it is only a first guess, which the next readings replace)
                 log.debug("Arrivals of the last minute cannot be read: %r", error)
+        if self.switch is not None and self.switch.due(time.monotonic()):
+            self._read_switch(self.switch)
         self.update(offsets)
+
+    def _read_switch(self, switch: SwitchReader) -> None:
+        try:
+            admin, group = self._connected(), switch_group(self._group_id)
+            committed = admin.list_group_offsets(group)[group]
+            notes = {partition: (at.offset, at.metadata or "") for partition, at in committed.items()}
+            renewed = switch.read(notes, round(time.time() * 1000))
+            if renewed is not None:
+                partition, offset, note = renewed
+                admin.alter_group_offsets(group, {partition: OffsetAndMetadata(offset, note.encode(), None)})
+        except Exception as error:  # noqa: BLE001 (clients raise all sorts, and the reading itself was good)
+            switch.failed(error)
 
     def _topics_to_read(self) -> Collection[str]:
         if self.pattern is None:

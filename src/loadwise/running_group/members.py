@@ -15,6 +15,7 @@ from loadwise.assignor.subscription import JoinedMember, read_member, read_subsc
 from loadwise.protocol.consumer import PROTOCOL_TYPE, Assignment
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import ProtocolError
+from loadwise.protocol.live_switch import LiveSwitch
 from loadwise.running_group.errors import UnreadableGroupError
 
 _STABLE = "Stable"
@@ -76,6 +77,8 @@ class GroupReading:
     """By (topic, partition), of the partitions that have a leader."""
     racks: Mapping[str, Sequence[Sequence[str]]]
     """Racks of the replicas of each partition; empty unless a member names a rack."""
+    switch: LiveSwitch | None = None
+    """The newest use of ``loadwise live``; None if there was none, or if it cannot be read."""
 
 
 def classic_group(described: Any) -> RunningGroup | None:

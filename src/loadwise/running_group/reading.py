@@ -10,6 +10,7 @@ from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from loadwise.assignor.clients.kafka_python.lag import leaders_of, read_offsets
+from loadwise.protocol.live_switch import LiveSwitch, newest, switch_group
 from loadwise.running_group.admin import GroupAdmin
 from loadwise.running_group.errors import UnreadableGroupError
 from loadwise.running_group.members import GroupReading, RunningGroup, classic_group, consumer_group, racks_of
@@ -52,9 +53,27 @@ def read(admin: GroupAdmin, group_id: str) -> GroupReading:
             partitions={topic: len(partitions) for topic, partitions in metadata.items()},
             offsets=offsets,
             racks=racks_of(admin.describe_cluster()["brokers"], metadata) if knows_racks else {},
+            switch=_known_switch(admin, group_id),
         )
     except KafkaError as error:
         raise UnreadableGroupError(f"the group {group_id} cannot be read: {error}") from error
+
+
+def read_switch(admin: GroupAdmin, group_id: str) -> LiveSwitch | None:
+    """Return the newest use of ``loadwise live``; None if there was none. Raises `UnreadableGroupError`."""
+    group = switch_group(group_id)
+    try:
+        return newest(each.metadata or "" for each in admin.list_group_offsets(group)[group].values())
+    except KafkaError as error:
+        raise UnreadableGroupError(f"the group {group} cannot be read: {error}") from error
+
+
+def _known_switch(admin: GroupAdmin, group_id: str) -> LiveSwitch | None:
+    try:
+        return read_switch(admin, group_id)
+    except UnreadableGroupError as error:  # the watch needs no right on that group
+        log.debug("%s", error)
+        return None
 
 
 def read_rates(admin: GroupAdmin, reading: GroupReading, *, now_ms: int, over_s: float) -> dict[tuple[str, int], float]:

@@ -21,6 +21,7 @@ def as_json(status: GroupStatus, verdict: Verdict, comparison: Comparison | None
         "arrival_per_s": status.arrival_per_s if status.window_s else None,
         "processed_per_s": status.processed_per_s if status.window_s else None,
         "members_wanted": status.members_wanted,
+        "live_off": status.switch is not None and status.switch.off,
         "unowned_partitions": status.unowned,
         "retention_left_s": status.retention_left_s,
         "members": [

@@ -40,6 +40,8 @@ def shown(status: GroupStatus, verdict: Verdict, comparison: Comparison | None, 
     if status.window_s:
         head.append(f", {status.arrival_per_s:,.0f} records/s arrive, {status.processed_per_s:,.0f} are processed")
     parts: list[RenderableType] = [head, Text(verdict.text, "bold red" if verdict.is_alarming else "bold green")]
+    if status.switch is not None and status.switch.off:
+        parts.append(Text(f"By `loadwise live`, {status.switch}.", "yellow"))
     if status.unowned:
         parts.append(Text(f"{status.unowned:,} partitions have no owner.", "red"))
     if status.retention_left_s is not None and status.retention_partition is not None:

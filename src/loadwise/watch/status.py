@@ -20,6 +20,7 @@ import numpy as np
 
 from loadwise.assignor.live.scaling import members_that_do
 from loadwise.assignor.model import Floats
+from loadwise.protocol.live_switch import LiveSwitch
 from loadwise.running_group.members import GroupReading
 from loadwise.watch.group import TRAFFIC_S, since_assigned, watched
 
@@ -86,6 +87,8 @@ class GroupStatus:
     """When the oldest waiting record will be deleted before it is read; None while no lag rises."""
     retention_partition: tuple[str, int] | None
     """Where that will be."""
+    switch: LiveSwitch | None = None
+    """The newest use of ``loadwise live``."""
 
     @property
     def lag(self) -> int:
@@ -164,6 +167,7 @@ def status(readings: Sequence[GroupReading], *, from_beginning: bool, retention_
         too_hot=None if decision is None or decision.overfull is None else decision.overfull[0],
         retention_left_s=left_s,
         retention_partition=where,
+        switch=now.switch,
     )
 
 

@@ -1,0 +1,39 @@
+"""Writes the switch of a group's rebalances for the load, with an admin client."""
+
+from __future__ import annotations
+
+from kafka import TopicPartition
+from kafka.errors import KafkaError
+from kafka.structs import OffsetAndMetadata
+
+from loadwise.protocol.live_switch import LiveSwitch, switch_group
+from loadwise.running_group.admin import GroupAdmin
+from loadwise.running_group.errors import UnreadableGroupError
+from loadwise.running_group.reading import read_group
+
+
+def write_switch(admin: GroupAdmin, group_id: str, *, off: bool, now_ms: int) -> LiveSwitch:
+    """Switch a group; return the note. Raises `UnreadableGroupError` also for a group that reads no topic."""
+    group, switch = switch_group(group_id), LiveSwitch(now_ms, off, now_ms)
+    try:
+        noted = sorted(admin.list_group_offsets(group)[group]) or _read_by(admin, group_id)
+        commit = {noted[0]: OffsetAndMetadata(0, switch.encode(), None)}
+        ((partition, error),) = admin.alter_group_offsets(group, commit).items()
+        if error.errno:
+            raise error(f"committing for {partition.topic}-{partition.partition}")
+    except KafkaError as error:
+        raise UnreadableGroupError(f"the group {group} cannot be written: {error}") from error
+    return switch
+
+
+def _read_by(admin: GroupAdmin, group_id: str) -> list[TopicPartition]:
+    """Return a partition that the group has committed or reads; a note needs one that exists."""
+    committed = sorted(admin.list_group_offsets(group_id)[group_id])
+    if committed:
+        return committed
+    topics = sorted({topic for each in read_group(admin, group_id).members for topic in each.member.topics})
+    described = admin.describe_topics(topics) if topics else []
+    found = [TopicPartition(topic["name"], 0) for topic in described if topic["partitions"]]
+    if not found:
+        raise UnreadableGroupError(f"the group {group_id} reads no topic that exists; start a member first")
+    return found
