@@ -21,6 +21,7 @@ test: $(VENV)/.dev
 # The real tier: against Apache Kafka, beside Java and librdkafka members; needs a JDK 17 and Maven.
 KAFKA ?= kafka and not live and not long
 test-kafka: $(VENV)/.dev
+	$(BIN)/python tests/support/fetched.py
 	$(BIN)/python -m pytest -m "$(KAFKA)" -n 3 --dist loadgroup $(TESTS)
 
 # Its scenes of real groups under a load that shifts. They measure times, so nothing else runs beside them; -rP shows the figures.

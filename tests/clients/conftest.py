@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from missing import unavailable
-from programs import MemberProgram, compiled_java
+from programs import MemberProgram, built_go, compiled_java, with_npm
 from topics import WAIT_S
 
 HERE = Path(__file__).resolve().parent
@@ -29,42 +25,21 @@ JAVA_ASSIGNORS = {
 
 
 @pytest.fixture(scope="session")
-def java(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The command that runs a class of the Java programs here, compiled once; its name comes next."""
-    return compiled_java(
-        tmp_path_factory.mktemp("java"), MEMBERS / "GroupMember.java", HERE / "Client.java", HERE / "Administrator.java"
-    )
+def java() -> list[str]:
+    """The command that runs a class of the Java programs here; its name comes next."""
+    return compiled_java(MEMBERS / "GroupMember.java", HERE / "Client.java", HERE / "Administrator.java")
 
 
 @pytest.fixture(scope="session")
-def franz_go(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The command that runs ``franz-go/main.go``, built once."""
-    go = shutil.which("go")
-    if go is None:
-        unavailable("the tests with franz-go need Go 1.21 or later, which fetches the one that go.mod asks for")
-    program = tmp_path_factory.mktemp("go") / "client"
-    environment = os.environ | {"GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "auto"}
-    build = [go, "build", "-o", str(program), "."]
-    done = subprocess.run(build, cwd=HERE / "franz-go", env=environment, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        unavailable(f"franz-go could not be built: {done.stderr}")
-    return [str(program)]
+def franz_go() -> list[str]:
+    """The command that runs ``franz-go/main.go``."""
+    return built_go(HERE / "franz-go", "franz-go")
 
 
 @pytest.fixture(scope="session")
-def kafkajs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The command that runs ``kafkajs/client.js``, with kafkajs fetched beside it."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None or npm is None:
-        unavailable("the tests with kafkajs need Node.js and npm: apt-get install nodejs npm")
-    folder = tmp_path_factory.mktemp("js")
-    for name in ("client.js", "package.json", "package-lock.json"):
-        shutil.copy(HERE / "kafkajs" / name, folder)
-    install = [npm, "ci", "--silent", "--no-audit", "--no-fund"]
-    done = subprocess.run(install, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        unavailable(f"npm could not fetch kafkajs: {done.stdout}{done.stderr}")
-    return [node, str(folder / "client.js")]
+def kafkajs() -> list[str]:
+    """The command that runs ``kafkajs/client.js``."""
+    return with_npm(HERE / "kafkajs", "kafkajs")
 
 
 @pytest.fixture(scope="session")

@@ -37,9 +37,9 @@ def topic(broker: str, topic_name: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def java_member(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The command that runs ``GroupMember.java``, compiled once."""
-    *java, classpath_option, classpath = compiled_java(tmp_path_factory.mktemp("java"), HERE / "GroupMember.java")
+def java_member() -> list[str]:
+    """The command that runs ``GroupMember.java``."""
+    *java, classpath_option, classpath = compiled_java(HERE / "GroupMember.java")
     elected = "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.clients.consumer.internals.ConsumerCoordinator=info"
     return [*java, elected, classpath_option, classpath, "GroupMember"]
 

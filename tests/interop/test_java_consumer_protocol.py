@@ -36,10 +36,9 @@ class ConsumerMember(JavaMember):
 
 
 @pytest.fixture(scope="session")
-def java(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The command that runs the Java member, compiled once."""
-    folder = tmp_path_factory.mktemp("java-consumer-protocol")
-    return [*compiled_java(folder, SOURCE, log_level="error"), "ConsumerProtocolMember"]
+def java() -> list[str]:
+    """The command that runs the Java member."""
+    return [*compiled_java(SOURCE, log_level="error"), "ConsumerProtocolMember"]
 
 
 @pytest.fixture(params=["loadwise", "kafka"])

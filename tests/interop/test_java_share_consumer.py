@@ -38,9 +38,9 @@ class ShareMember(JavaMember):
 
 
 @pytest.fixture(scope="session")
-def java(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The command that runs the Java member, compiled once."""
-    return [*compiled_java(tmp_path_factory.mktemp("java-share"), SOURCE, log_level="error"), "ShareMember"]
+def java() -> list[str]:
+    """The command that runs the Java member."""
+    return [*compiled_java(SOURCE, log_level="error"), "ShareMember"]
 
 
 class Share:

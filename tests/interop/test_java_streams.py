@@ -50,9 +50,9 @@ class StreamsMember(JavaMember):
 
 
 @pytest.fixture(scope="session")
-def java(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The command that runs the application, compiled once."""
-    return [*compiled_java(tmp_path_factory.mktemp("java-streams"), SOURCE, pom=JARS), "StreamsMember"]
+def java() -> list[str]:
+    """The command that runs the application."""
+    return [*compiled_java(SOURCE, pom=JARS), "StreamsMember"]
 
 
 class Application:

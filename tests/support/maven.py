@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+
+from made_once import made_once
 
 
 class JarsMissingError(Exception):
@@ -23,20 +23,13 @@ def jars(pom: Path, name: str, *arguments: str) -> Path:
     maven = shutil.which("mvn")
     if maven is None or shutil.which("javac") is None:
         raise JarsMissingError("a JDK 17 and Maven are needed: apt-get install openjdk-17-jdk-headless maven")
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    content = hashlib.sha256(pom.read_bytes() + "".join(arguments).encode())
-    folder = cache / "loadwise" / f"{name}-{content.hexdigest()[:8]}"
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as fetched:
-            shutil.copy(pom, Path(fetched, "pom.xml"))
-            goal = ["dependency:copy-dependencies", f"-DoutputDirectory={fetched}/libs", *arguments]
-            done = subprocess.run([maven, "-q", "-B", *goal], cwd=fetched, capture_output=True, text=True, check=False)
+
+    def fetch(folder: Path) -> None:
+        with tempfile.TemporaryDirectory() as project:
+            shutil.copy(pom, Path(project, "pom.xml"))
+            goal = ["dependency:copy-dependencies", f"-DoutputDirectory={folder}", *arguments]
+            done = subprocess.run([maven, "-q", "-B", *goal], cwd=project, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise JarsMissingError(f"Maven could not fetch what {pom.name} asks for:\n{done.stdout}{done.stderr}")
-            try:
-                Path(fetched, "libs").rename(folder)
-            except OSError:
-                if not folder.is_dir():  # else somebody else has fetched them at the same time
-                    raise
-    return folder
+
+    return made_once(name, pom.read_bytes() + "".join(arguments).encode(), fetch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 import shutil
 import subprocess
@@ -14,24 +15,66 @@ from typing import Any
 
 import pytest
 from kafka_process import jars
+from made_once import made_once
 from maven import jars as fetched_jars
-from missing import skipped_where_missing
+from missing import skipped_where_missing, unavailable
 from topics import WAIT_S
 
 
-def compiled_java(folder: Path, *sources: Path, log_level: str = "warn", pom: Path | None = None) -> list[str]:
-    """The command that runs a class of these sources, compiled into the folder; the name of the class comes next.
+def compiled_java(*sources: Path, log_level: str = "warn", pom: Path | None = None) -> list[str]:
+    """The command that runs a class of these sources, compiled once; the name of the class comes next.
 
     Its jars are Kafka's, or those that a pom asks for. Skips the test where they cannot be had, unless
     LOADWISE_REQUIRE_KAFKA is set.
     """
     with skipped_where_missing():
         classpath = f"{jars() if pom is None else fetched_jars(pom, pom.name.removesuffix('.pom.xml'))}/*"
-    subprocess.run(["javac", "-cp", classpath, "-d", str(folder), *map(str, sources)], check=True)
+
+    def compile_them(folder: Path) -> None:
+        subprocess.run(["javac", "-cp", classpath, "-d", str(folder), *map(str, sources)], check=True)
+
+    folder = made_once(sources[0].stem, _contents(*sources) + classpath.encode(), compile_them)
     java = shutil.which("java")
     assert java is not None
     quick = ["-Xmx128m", "-XX:TieredStopAtLevel=1", f"-Dorg.slf4j.simpleLogger.defaultLogLevel={log_level}"]
     return [java, *quick, "-cp", f"{folder}:{classpath}"]
+
+
+def built_go(source: Path, name: str) -> list[str]:
+    """The command that runs a Go program, built once. Skips the test where there is no Go that can build it."""
+    go = shutil.which("go")
+    if go is None:
+        unavailable(f"{name} needs Go 1.21 or later, which fetches the one that go.mod asks for")
+
+    def build(folder: Path) -> None:
+        environment = os.environ | {"GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "auto"}
+        command = [go, "build", "-o", str(folder / name), "."]
+        done = subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            unavailable(f"{name} could not be built: {done.stderr}")
+
+    return [str(made_once(name, _contents(*sorted(source.iterdir())), build) / name)]
+
+
+def with_npm(source: Path, name: str) -> list[str]:
+    """The command that runs ``client.js`` with its packages, fetched once. Skips the test where that cannot be done."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        unavailable(f"{name} needs Node.js and npm: apt-get install nodejs npm")
+
+    def fetch(folder: Path) -> None:
+        for file in source.iterdir():
+            shutil.copy(file, folder)
+        install = [npm, "ci", "--silent", "--no-audit", "--no-fund"]
+        done = subprocess.run(install, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            unavailable(f"npm could not fetch {name}: {done.stdout}{done.stderr}")
+
+    return [node, str(made_once(name, _contents(*sorted(source.iterdir())), fetch) / "client.js")]
+
+
+def _contents(*files: Path) -> bytes:
+    return b"".join(file.name.encode() + b"\0" + file.read_bytes() for file in files)
 
 
 class JavaMember:

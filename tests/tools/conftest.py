@@ -17,9 +17,9 @@ HERE = Path(__file__).resolve().parent
 
 
 @pytest.fixture(scope="session")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tools]:
+def tools() -> Iterator[Tools]:
     """The process that runs the programs."""
-    command = compiled_java(tmp_path_factory.mktemp("tools"), HERE / "Tools.java", log_level="off")
+    command = compiled_java(HERE / "Tools.java", log_level="off")
     running = Tools([*command, "Tools"])
     yield running
     running.close()
