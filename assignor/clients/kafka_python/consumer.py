@@ -16,6 +16,7 @@ from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, Reba
 
 from loadwise.assignor.clients.commit_notes import with_note
 from loadwise.assignor.clients.factory import BalancedConsumer, ClientKind, ConsumerPlan, Options, plan
+from loadwise.assignor.clients.held_polls import polled_alone
 from loadwise.assignor.clients.kafka_python.lag import KafkaPythonLag
 from loadwise.assignor.clients.kafka_python.stock import KafkaConsumer
 from loadwise.assignor.clients.kafka_python.version import TRIED
@@ -32,7 +33,7 @@ from loadwise.assignor.subscription import JoinedMember
 from loadwise.protocol.consumer import Subscription
 
 if TYPE_CHECKING:
-    from kafka.structs import TopicPartition
+    from kafka.structs import OffsetAndMetadata, TopicPartition
 
 FIRST_READING_S = 5.0
 """How long a new consumer with the user's own load waits for the group's lag before it joins without."""
@@ -180,7 +181,11 @@ class KafkaPythonConsumer(BalancedConsumer, KafkaConsumer):
     def poll(
         self, timeout_ms: float = 0, max_records: int | None = None, update_offsets: bool = True
     ) -> dict[TopicPartition, list[Any]]:
-        """Fetch records, and measure how long the application works on them."""
+        """Fetch records, and measure how long the application works on them.
+
+        If the program commits by hand, an eager rebalance may take up to 10 seconds longer than the timeout.
+        """
+        self._coordinator.polled_alone = polled_alone(self)
         if self._leader is None:
             return super().poll(timeout_ms, max_records, update_offsets)
         busy = self._leader.busy
@@ -188,6 +193,22 @@ class KafkaPythonConsumer(BalancedConsumer, KafkaConsumer):
         records = super().poll(timeout_ms, max_records, update_offsets)
         busy.given(self._advances.of(records), time.monotonic_ns())
         return records
+
+    def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None, timeout_ms: float | None = None
+    ) -> None:
+        """Commit as the client does, also while an eager rebalance waits for other members."""
+        self._coordinator.commits_by_hand = True
+        super().commit(offsets, timeout_ms)
+
+    def commit_async(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        callback: Callable[[Mapping[TopicPartition, OffsetAndMetadata], Any], object] | None = None,
+    ) -> Any:
+        """Commit as the client does, also while an eager rebalance waits for other members."""
+        self._coordinator.commits_by_hand = True
+        return super().commit_async(offsets, callback)
 
     def committed(self, partition: TopicPartition, metadata: bool = False, timeout_ms: float | None = None) -> Any:
         """Return the committed offset with the user's own metadata, without our notes."""

@@ -27,6 +27,10 @@ topics come back, whatever ``allow_auto_create_topics`` is. (Java: ``ConsumerMet
 **Cooperative rebalances.** ``poll`` returns nothing while a join is pending, so all partitions stop, not only those
 that move. (Java: ``ConsumerCoordinator.poll`` with ``waitForJoinGroup = false``.)
 
+**Commits during eager rebalances.** ``poll`` returns while other members have not joined yet, and the client refuses
+the commits that follow, although the broker accepts them until all members have joined. What was processed before is
+then read again by another member. (Java's consumer refuses them too.)
+
 **Paused partitions.** Records that were fetched before their partition was paused are set aside. They come back only
 when no other batch is in progress. A batch that was read to its end counts as in progress, so they may never come back.
 """
@@ -35,6 +39,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
@@ -64,6 +69,7 @@ from kafka.structs import OffsetAndMetadata
 from kafka.util import Timer
 
 from loadwise.assignor.clients.deleted_topics import Told, told
+from loadwise.assignor.clients.held_polls import longest_wait_s
 from loadwise.assignor.clients.kafka_python.lag import KafkaPythonLag
 from loadwise.assignor.clients.kafka_python.watch import KafkaPythonWatch
 from loadwise.assignor.clients.member_commits import MemberCommits
@@ -110,6 +116,8 @@ class KafkaPythonCoordinator(ConsumerCoordinator):
 
     _last_generation = -1
     """The newest generation whose assignment was applied."""
+    follows = False
+    """Whether that one follows on the generation whose assignment was applied before."""
     _join_task: Any
     _untaken: tuple[Any, frozenset[str], bytes] | None = None
     """The result of a join that no ``poll`` has taken yet: generation, topics, assignment."""
@@ -121,6 +129,11 @@ class KafkaPythonCoordinator(ConsumerCoordinator):
     """The error of a join for which no ``poll`` waited."""
     fenced = False
     """Whether another member has taken this member's group instance id."""
+    commits_by_hand = False
+    """Whether the program has called ``commit`` or ``commit_async``."""
+    polled_alone = False
+    """Whether the thread that polls has just polled this consumer."""
+    _join_began = 0.0
     _listed: tuple[Any, Sequence[JoinedMember]] = (None, ())
     """The members in the JoinGroup answer to the leader, raw and decoded."""
     _commits: MemberCommits
@@ -196,13 +209,14 @@ class KafkaPythonCoordinator(ConsumerCoordinator):
             await super()._on_join_prepare_async(
                 *args, **kwargs
             )  # the commit failed because the member has lost its membership
+        self._join_began = time.monotonic()
 
     async def _send_offset_commit_request(self, offsets: Mapping[Any, OffsetAndMetadata]) -> None:
-        """Commit, and retry for up to a request timeout during a rebalance."""
+        """Commit, and retry for up to a request timeout while that may succeed before the next ``poll``."""
         timer = Timer(self.config["request_timeout_ms"])
 
         def membership() -> tuple[Any, bool]:
-            return self._generation, self.joining_beside and self.rebalance_in_progress()
+            return self._generation, self._commits_beside_join
 
         def goes_on(before: tuple[Any, bool], error: Exception) -> bool:
             generation, joining = membership()
@@ -265,9 +279,10 @@ class KafkaPythonCoordinator(ConsumerCoordinator):
 
     async def _on_join_complete_async(self, generation: int, member_id: str, protocol: str, assignment: bytes) -> None:
         self._untaken = None
+        self.follows = generation == self._last_generation + 1
         if self._cooperative:
             await self._commit_what_goes(assignment)
-        elif generation != self._last_generation + 1:
+        elif not self.follows:
             self._subscription.assign_from_subscribed([])  # others may have read on, so positions are invalid
         self._last_generation = generation
         await super()._on_join_complete_async(generation, member_id, protocol, assignment)
@@ -373,6 +388,37 @@ class KafkaPythonCoordinator(ConsumerCoordinator):
         """Return whether partitions are being read while a join is pending."""
         return self._cooperative and self.rejoining and bool(self._subscription.assigned_partitions())
 
+    @property
+    def _commits_beside_join(self) -> bool:
+        """Return whether a join is pending and commits may succeed meanwhile.
+
+        Those of a cooperative member do, because nobody gets its partitions before its next join. Those of an eager
+        one do until the JoinGroup is answered.
+        """
+        return super().rebalance_in_progress() and (self.joining_beside or self._leaves_what_it_has)
+
+    @property
+    def _leaves_what_it_has(self) -> bool:
+        """Return whether an eager join is pending whose JoinGroup was not answered: nobody has its partitions yet.
+
+        After a failed SyncGroup the member's generation is newer than its assignment, and others may have read on.
+        """
+        return bool(
+            self.rejoining
+            and not self._cooperative
+            and self._subscription.assigned_partitions()
+            and not self._generation.is_lost()
+            and self._generation.generation_id == self._last_generation
+        )
+
+    def wait_for_join_ms(self, timeout_ms: float | None) -> float | None:
+        """Return how long a ``poll`` with this timeout waits for a join: see `loadwise.assignor.clients.held_polls`."""
+        eager = not self._cooperative and self._subscription.assigned_partitions()
+        if timeout_ms is None or not (eager and self.commits_by_hand and self.polled_alone):
+            return timeout_ms
+        ends = self._join_began + longest_wait_s(self.config["max_poll_interval_ms"])
+        return max(timeout_ms, 1000 * (ends - time.monotonic()))
+
     def poll(self, timeout_ms: float | None = None) -> bool:
         """Poll as the client does, but keep reading kept partitions while the group rebalances."""
         polled = super().poll(timeout_ms=timeout_ms)
@@ -387,10 +433,10 @@ class KafkaPythonCoordinator(ConsumerCoordinator):
     def generation_if_stable(self) -> Any:
         """Return the generation, also while it ends: the broker accepts its commits until all members have joined.
 
-        An eager member has none until it has taken its assignment, because others may own its old partitions.
+        Then an eager member has none until it has taken its assignment, because others may own its old partitions.
         """
         if self.rejoining and not self._cooperative:
-            return None
+            return self._generation if self._leaves_what_it_has else None
         if self.joining_beside and self.rebalance_in_progress() and self._generation is self._leaving:
             return self._leaving
         return super().generation_if_stable()
@@ -405,7 +451,7 @@ class KafkaPythonCoordinator(ConsumerCoordinator):
         A broker answers the requests of a connection in order, and a JoinGroup only once all members have joined.
         """
         node_id = super().coordinator()
-        if node_id is None or not (self.joining_beside and self.rebalance_in_progress()):
+        if node_id is None or not self._commits_beside_join:
             return node_id
         broker_id = int(str(node_id).rpartition("-")[2])
         return node_id if self._cluster.broker_metadata(broker_id) is None else broker_id
@@ -505,7 +551,7 @@ class _Manager:
         if coordinator.joining_beside and not (future.is_done or coordinator.join_has_ended):
             raise KafkaTimeoutError("the join continues in the background")
         try:
-            return await self._manager.wait_for(future, timeout_ms)
+            return await self._manager.wait_for(future, coordinator.wait_for_join_ms(timeout_ms))
         finally:
             if future.is_done:
                 coordinator.failed = None  # it is raised here
