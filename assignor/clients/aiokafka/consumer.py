@@ -36,7 +36,7 @@ from loadwise.assignor.subscription import JoinedMember
 from loadwise.protocol.consumer import Subscription
 
 if TYPE_CHECKING:
-    from aiokafka.structs import ConsumerRecord
+    from aiokafka.structs import ConsumerRecord, OffsetAndMetadata
 
 FIRST_READING_S = 5.0
 """How long a starting consumer with the user's own load waits for the group's lag before it joins without."""
@@ -181,8 +181,17 @@ class AiokafkaConsumer(BalancedConsumer, AIOKafkaConsumer):
             await self._stop_lag()
             raise
 
+    async def commit(
+        self, offsets: Mapping[TopicPartition, int | tuple[int, str] | OffsetAndMetadata] | None = None
+    ) -> None:
+        """Commit as the client does; rebalances wait for it from then on."""
+        if self._coordinator is not None:
+            self._coordinator.commits_by_hand = True
+        await super().commit(offsets)
+
     async def getone(self, *partitions: TopicPartition) -> ConsumerRecord:
         """Get a record, and measure how long the application works on it."""
+        await self._come_for_records()
         get = timed(self._leader, super().getone, self._advance)
         return await get(*partitions)
 
@@ -190,8 +199,26 @@ class AiokafkaConsumer(BalancedConsumer, AIOKafkaConsumer):
         self, *partitions: TopicPartition, timeout_ms: float = 0, max_records: int | None = None
     ) -> dict[TopicPartition, list[ConsumerRecord]]:
         """Get records, and measure how long the application works on them."""
+        await self._come_for_records()
         get = timed(self._leader, super().getmany, self._advances.of)
-        return await get(*partitions, timeout_ms=timeout_ms, max_records=max_records)
+        records = await get(*partitions, timeout_ms=timeout_ms, max_records=max_records)
+        while not records and self._holds_gets:
+            records = await get(*partitions, timeout_ms=timeout_ms, max_records=max_records)
+        return records
+
+    @property
+    def _holds_gets(self) -> bool:
+        """Whether an eager join is pending, whose end would make a commit come too late.
+
+        The client itself waits for the join only in the next call.
+        """
+        by_hand = TRIED.includes_installed and self._coordinator.commits_by_hand
+        joins = self._subscription.reassignment_in_progress and self.subscription()
+        return bool(by_hand and joins and not self._closed)
+
+    async def _come_for_records(self) -> None:
+        if TRIED.includes_installed:
+            await self._coordinator.come_for_records()
 
     def _advance(self, record: ConsumerRecord) -> dict[str, int]:
         return self._advances.of({TopicPartition(record.topic, record.partition): [record]})

@@ -8,6 +8,10 @@
 **Missing data.** The client does not pass an assignor the generation, nor the other members' instance ids, racks and
 owned partitions. The coordinator here passes them to our assignors.
 
+**Commits by hand.** The client joins in the background, whatever the program does, and refuses its commits afterwards.
+So what it has processed is read again by another member. Here a join takes partitions only once the program comes for
+more records and its commits are answered, or after half of the rebalance timeout. (Java's consumer joins in ``poll``.)
+
 **Cooperative rebalances.** The client revokes everything before it joins. `CooperativeCoordinator` keeps its assignment
 and goes on reading while the join is pending. Then it revokes only partitions that it was not assigned again. The state
 object of a kept partition (position, pauses, waiters) stays the same, so that no position jumps. The counterparts are
@@ -19,6 +23,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -43,7 +48,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 from loadwise.assignor.clients.aiokafka.watch import AiokafkaWatch
 from loadwise.assignor.clients.deleted_topics import Told, told
-from loadwise.assignor.clients.member_commits import MemberCommits
+from loadwise.assignor.clients.member_commits import AGAIN_S, MemberCommits
 from loadwise.assignor.clients.no_common_strategy import no_common_strategy
 from loadwise.assignor.subscription import read_described, read_joined_members
 
@@ -55,6 +60,8 @@ _ANOTHER_GENERATION = {
 """Error codes of a commit for another generation than the group's."""
 CLOSING_TIMEOUT_S = 10.0
 """How long a closing member tries to commit; without a broker, the client would try forever."""
+OF_REBALANCE_TIMEOUT = 1 / 2
+"""How long a join waits for a program that commits by hand, as a part of ``rebalance_timeout_ms``."""
 _NO_GENERATION = OffsetCommitRequest.DEFAULT_GENERATION_ID
 
 
@@ -89,6 +96,14 @@ class AiokafkaCoordinator(GroupCoordinator):
     last_assignment: Any = None
     joining = False
     """Whether a JoinGroup or its SyncGroup is pending."""
+    commits_by_hand = False
+    """Whether the program has called ``commit``."""
+    _committing = 0
+    """How many commits are under way."""
+    _came_for_records: asyncio.Event | None = None
+    """Set by a program that comes for records; there while a join waits for that."""
+    _last_generation = _NO_GENERATION
+    """The newest generation whose assignment was applied."""
     _id_stands = False
     """Whether the newest answer refused only the generation."""
     generation: int
@@ -107,12 +122,123 @@ class AiokafkaCoordinator(GroupCoordinator):
         if isinstance(request, JoinGroupRequest):
             topics = self._subscription.subscription.topics
             request._group_protocols[:] = [(plug.name, plug.metadata(topics)) for plug in self.plugs]
+        if isinstance(request, OffsetCommitRequest | OffsetFetchRequest):
+            return await self._send_beside_join(request)
         answer = await super()._send_req(request)
         codes = _codes(answer)
+        if isinstance(request, SyncGroupRequest):
+            self.joining = False
         if isinstance(request, JoinGroupRequest) and RebalanceInProgressError.errno in codes:
             raise RebalanceInProgressError(self.group_id)  # the client retries only after connection errors
         self._id_stands = IllegalGenerationError.errno in codes
         return answer
+
+    async def _send_beside_join(self, request: Any) -> Any:
+        """Send a request about offsets, also while a JoinGroup is pending.
+
+        A broker answers the requests of a connection in order, and a JoinGroup only once all members have joined.
+        """
+        sent, beside = self.generation, self.joining
+        if isinstance(request, OffsetCommitRequest) and not self._may_commit:
+            raise RebalanceInProgressError(self.group_id)
+        if beside:
+            await self.ensure_coordinator_known()
+            answer = await self._client.send(self.coordinator_id, request, group=ConnectionGroup.DEFAULT)
+        else:
+            answer = await super()._send_req(request)
+        codes = _codes(answer)
+        self._id_stands = IllegalGenerationError.errno in codes
+        if isinstance(request, OffsetCommitRequest) and (beside or self.joining or self.generation != sent):
+            if self.generation == sent and UnknownMemberIdError.errno in codes:
+                raise UnknownMemberIdError(self.group_id)  # the JoinGroup answer has this error, too
+            if codes & _ANOTHER_GENERATION:  # the answer concerns an old generation
+                raise RebalanceInProgressError(self.group_id)
+        return answer
+
+    @property
+    def _may_commit(self) -> bool:
+        """Return whether nobody else has got the partitions of an eager member since its last assignment."""
+        return self.generation in (self._last_generation, _NO_GENERATION)
+
+    async def commit_offsets(self, assignment: Any, offsets: Mapping[Any, Any]) -> None:
+        """Commit, and retry during a rebalance if the member keeps the partitions."""
+
+        def goes_on(before: tuple[int, bool], error: Exception) -> bool:
+            in_between = isinstance(error, CommitFailedError) and isinstance(error.__cause__, RebalanceInProgressError)
+            if not in_between or asyncio.current_task() is self._coordination_task:
+                return False
+            return before[1] or self.joining or self.generation not in (before[0], _NO_GENERATION)
+
+        def state_of(partition: Any) -> object:
+            return None if self.last_assignment is None else self.last_assignment.state_value(partition)
+
+        self._committing += 1
+        try:
+            await self.commits.patiently(
+                offsets,
+                partial(super().commit_offsets, assignment),
+                goes_on=goes_on,
+                membership=lambda: (self.generation, self.joining),
+                state_of=state_of,
+                sleep=asyncio.sleep,
+            )
+        finally:
+            self._committing -= 1
+
+    async def come_for_records(self) -> None:
+        """Let a join that waits for the program take partitions; to be called before it gets records."""
+        while self._came_for_records is not None:
+            self._came_for_records.set()
+            await asyncio.sleep(AGAIN_S)
+
+    async def _wait_for_commits(self) -> None:
+        """Wait until the program has committed what it wants to before it comes for more records."""
+        if not self.commits_by_hand:
+            return
+        came = self._came_for_records = asyncio.Event()
+        deadline = time.monotonic() + OF_REBALANCE_TIMEOUT * self._rebalance_timeout_ms / 1000
+        while not self._closing.done() and time.monotonic() < deadline:
+            waits_for_records = came.is_set() or self._subscription.fetcher_idle_time == 0
+            if waits_for_records and not self._committing:
+                break
+            await asyncio.sleep(AGAIN_S)
+        self._came_for_records = None
+
+    async def _on_join_prepare(self, previous_assignment: Any) -> None:
+        if self.generation != _NO_GENERATION:
+            await self._wait_for_commits()
+        await super()._on_join_prepare(previous_assignment)
+
+    async def _on_join_complete(self, generation: int, _member_id: str, protocol: str, assignment_bytes: bytes) -> None:
+        """Assign as the client does, but keep the positions of partitions that stay, if the program may not know.
+
+        It may still have records of them, and commits these.
+        """
+        plug, assignment = self._read_assignment(protocol, assignment_bytes)
+        follows = generation == self._last_generation + 1  # else other members may have read on from there
+        self._last_generation = generation
+        keeps = follows and self.commits_by_hand and self._subscription.listener is None
+        self._assign(assignment.partitions(), keeps_positions=keeps)
+        plug.on_assignment(assignment)
+        assigned = self._subscription.assigned_partitions()
+        log.info("Setting newly assigned partitions %s for group %s", assigned, self.group_id)
+        await self._tell("on_partitions_assigned", assigned)
+
+    def _read_assignment(self, protocol: str, assignment_bytes: bytes) -> tuple[Any, Any]:
+        plug = self._lookup_assignor(protocol)
+        assert plug, f"invalid assignment protocol: {protocol}"
+        return plug, ConsumerProtocol.ASSIGNMENT.decode(assignment_bytes)
+
+    def _assign(self, partitions: Collection[Any], *, keeps_positions: bool = True) -> None:
+        """Assign these partitions to the consumer; those that it already has keep their state."""
+        before = self.last_assignment
+        self._subscription.assign_from_subscribed(list(partitions))
+        now = self.last_assignment = self._subscription.subscription.assignment
+        if before is not None and keeps_positions:
+            for partition in now.tps & before.tps:
+                state = now._tp_state[partition] = before._tp_state[partition]
+                state._assignment = now
+        self.start_commit_offsets_refresh_task(now)
 
     def reset_generation(self) -> None:
         """Reset, but keep the member id if only the generation was refused, as Java does.
@@ -121,6 +247,7 @@ class AiokafkaCoordinator(GroupCoordinator):
         """
         member_id = self.member_id
         super().reset_generation()
+        self._last_generation = _NO_GENERATION
         if self._id_stands:
             self.member_id = member_id
 
@@ -182,6 +309,19 @@ class AiokafkaCoordinator(GroupCoordinator):
         except KafkaError as error:
             log.warning("Group %s cannot be described (%r): its load is not watched for now", self.group_id, error)
 
+    async def _tell(self, method: str, partitions: Collection[Any]) -> None:
+        """Call the user's listener like the client. Without on_partitions_lost, call on_partitions_revoked."""
+        listener = self._subscription.listener
+        if listener is None:
+            return
+        call = getattr(listener, method, None) or listener.on_partitions_revoked
+        try:
+            answer = call(set(partitions))
+            if inspect.isawaitable(answer):
+                await answer
+        except Exception:
+            log.exception("The listener %r of group %s failed in %s", listener, self.group_id, method)
+
     async def _described(self) -> Any:
         return (await super()._send_req(DescribeGroupsRequest([self.group_id]))).groups[0]
 
@@ -215,54 +355,12 @@ class AiokafkaCoordinator(GroupCoordinator):
 class CooperativeCoordinator(AiokafkaCoordinator):
     """A ``GroupCoordinator`` whose consumer keeps its partitions while it joins (KIP-429)."""
 
+    _may_commit = True
+
     @property
     def held(self) -> frozenset[Any]:
         """The partitions that the member keeps while it joins."""
         return frozenset() if self.last_assignment is None else frozenset(self.last_assignment.tps)
-
-    async def _send_req(self, request: Any) -> Any:
-        if not isinstance(request, OffsetCommitRequest | OffsetFetchRequest):
-            answer = await super()._send_req(request)
-            if isinstance(request, SyncGroupRequest):
-                self.joining = False
-            return answer
-        sent, beside = self.generation, self.joining
-        if beside:
-            # A broker answers the requests of a connection in order, and a JoinGroup only once all members have joined.
-            # The consumer reads on meanwhile and must be able to commit.
-            await self.ensure_coordinator_known()
-            answer = await self._client.send(self.coordinator_id, request, group=ConnectionGroup.DEFAULT)
-        else:
-            answer = await super()._send_req(request)
-        if isinstance(request, OffsetCommitRequest) and (beside or self.joining or self.generation != sent):
-            codes = _codes(answer)
-            if self.generation == sent and UnknownMemberIdError.errno in codes:
-                raise UnknownMemberIdError(self.group_id)  # the JoinGroup answer has this error, too
-            if codes & _ANOTHER_GENERATION:  # the answer concerns an old generation
-                raise RebalanceInProgressError(self.group_id)
-        return answer
-
-    async def commit_offsets(self, assignment: Any, offsets: Mapping[Any, Any]) -> None:
-        """Commit, and retry during a rebalance."""
-
-        def goes_on(before: tuple[int, bool], error: Exception) -> bool:
-            in_between = isinstance(error, CommitFailedError) and isinstance(error.__cause__, RebalanceInProgressError)
-            if not in_between or asyncio.current_task() is self._coordination_task:
-                return False
-            return before[1] or self.joining or self.generation not in (before[0], _NO_GENERATION)
-
-        def state_of(partition: Any) -> object:
-            return self.last_assignment.state_value(partition) if partition in self.held else None
-
-        commit = partial(super().commit_offsets, assignment)
-        await self.commits.patiently(
-            offsets,
-            commit,
-            goes_on=goes_on,
-            membership=lambda: (self.generation, self.joining),
-            state_of=state_of,
-            sleep=asyncio.sleep,
-        )
 
     def reset_generation(self) -> None:
         """Reset the generation and repeat the join's preparation, so that lost partitions are revoked."""
@@ -292,9 +390,7 @@ class CooperativeCoordinator(AiokafkaCoordinator):
     async def _on_join_complete(
         self, _generation: int, _member_id: str, protocol: str, assignment_bytes: bytes
     ) -> None:
-        plug = self._lookup_assignor(protocol)
-        assert plug, f"invalid assignment protocol: {protocol}"
-        assignment = ConsumerProtocol.ASSIGNMENT.decode(assignment_bytes)
+        plug, assignment = self._read_assignment(protocol, assignment_bytes)
         given = frozenset(assignment.partitions())
         revoked, added = self.held - given, given - self.held
         if revoked:
@@ -310,6 +406,8 @@ class CooperativeCoordinator(AiokafkaCoordinator):
 
     async def _give_up(self, revoked: Collection[Any]) -> None:
         """Stop reading partitions, and commit the records read from them while the join was pending."""
+        self._start_heartbeat_task()  # that of the last generation has ended, and this may take a while
+        await self._wait_for_commits()
         current = self.last_assignment
         for partition in revoked:
             current.state_value(partition).pause()
@@ -322,30 +420,6 @@ class CooperativeCoordinator(AiokafkaCoordinator):
                 log.warning("Offsets of revoked partitions could not be committed (%r): records will repeat", error)
         await self._tell("on_partitions_revoked", revoked)
 
-    def _assign(self, partitions: Collection[Any]) -> None:
-        """Assign these partitions to the consumer; those that it already has keep their state."""
-        before = self.last_assignment
-        self._subscription.assign_from_subscribed(list(partitions))
-        now = self.last_assignment = self._subscription.subscription.assignment
-        if before is not None:
-            for partition in now.tps & before.tps:
-                state = now._tp_state[partition] = before._tp_state[partition]
-                state._assignment = now
-        self.start_commit_offsets_refresh_task(now)
-
     async def _maybe_do_last_autocommit(self, assignment: Any) -> None:
         # The client may pass an old assignment with partitions that other members own by now.
         await super()._maybe_do_last_autocommit(self.last_assignment or assignment)
-
-    async def _tell(self, method: str, partitions: Collection[Any]) -> None:
-        """Call the user's listener like the client. Without on_partitions_lost, call on_partitions_revoked."""
-        listener = self._subscription.listener
-        if listener is None:
-            return
-        call = getattr(listener, method, None) or listener.on_partitions_revoked
-        try:
-            answer = call(set(partitions))
-            if inspect.isawaitable(answer):
-                await answer
-        except Exception:
-            log.exception("The listener %r of group %s failed in %s", listener, self.group_id, method)

@@ -9,6 +9,8 @@ from aiokafka.structs import ConsumerRecord, OffsetAndMetadata, OffsetAndTimesta
 
 class AIOKafkaConsumer:
     _client: Any
+    _closed: bool
+    _subscription: Any
 
     def __init__(self, *topics: str, **configs: Any) -> None: ...
     async def __aenter__(self) -> Self: ...
