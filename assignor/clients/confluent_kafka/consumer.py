@@ -33,6 +33,7 @@ from loadwise.assignor.clients.confluent_kafka.terms import (
 from loadwise.assignor.clients.confluent_kafka.unknown_settings import nearest_setting
 from loadwise.assignor.clients.confluent_kafka.work import WorkBetweenCalls
 from loadwise.assignor.clients.factory import BalancedConsumer, Options
+from loadwise.assignor.clients.held_polls import polled_alone
 from loadwise.assignor.clients.membership import (
     OF_THE_MEMBER,
     WAKE_S,
@@ -112,6 +113,10 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
         self._turn_at = 0.0
         self._calm = False  # the member needs no poll yet; its thread resets this
         self._put_off: Exception | None = None  # raised by the next call
+        self._commits_by_hand = False
+        self._alone = False  # the thread that polls polls this consumer only
+        self._waits_until = 0.0  # for an eager join
+        self._held: frozenset[Partition] = frozenset()  # fetched until the end of that join, but not returned
         self._told_topics = ToldOnce()
         self._topic_errors: deque[tuple[str, int]] = deque()  # returned by the next calls
         self._closed = False
@@ -175,7 +180,8 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
 
     def _gather(self, most: int, timeout: float | None, read: Callable[[int, float], list[Message]]) -> list[Message]:
         messages: list[Message] = []
-        ends = None if timeout is None or timeout < 0 else monotonic() + timeout
+        asked = None if timeout is None or timeout < 0 else monotonic() + timeout
+        self._alone = polled_alone(self)
         self._measure(most)
         try:
             if self._was_late():
@@ -184,7 +190,7 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
                 if messages and self._member is not None and self._member.joining:
                     return messages  # the next poll of the member may revoke their partitions
                 try:
-                    messages += self._wait(partial(read, most - len(messages)), ends)
+                    messages += self._wait(partial(read, most - len(messages)), self._ends(asked))
                 except Exception as error:
                     if not messages:
                         raise
@@ -192,11 +198,18 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
                     return messages
                 while self._topic_errors and len(messages) < most:
                     messages.append(not_available(*self._topic_errors.popleft()))
+                ends = self._ends(asked)
                 if len(messages) >= most or (ends is not None and monotonic() >= ends):
                     return messages
         finally:
+            self._let_go()
             if not any(message.error() is None for message in messages):
                 self._work.idle_since_s = monotonic()
+
+    def _ends(self, asked: float | None) -> float | None:
+        """Return when a poll ends: see `loadwise.assignor.clients.held_polls`."""
+        waits = self._member is not None and self._member.joins_eagerly
+        return asked if asked is None or not waits else max(asked, self._waits_until)
 
     def close(self) -> None:
         """Revoke everything with ``on_revoke``, leave the group, and close."""
@@ -259,6 +272,7 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
         Such partitions are left out. An asynchronous commit passes the error to ``on_commit``.
         """
         self._check_open()
+        self._commits_by_hand = True
         if kwargs.pop("async", asynchronous) is not asynchronous:  # the name before Python 3.7
             asynchronous = not asynchronous
         if kwargs:
@@ -332,7 +346,7 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
 
     def assigned(self, partitions: Iterable[Partition]) -> None:
         """Also read these partitions."""
-        added = named(partitions)
+        added = named(self._without_held(partitions))
         self._find_leaders({each.topic for each in added})
         try:
             self._callbacks.call("on_assign", self, added)
@@ -344,6 +358,12 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
     def revoked(self, partitions: Iterable[Partition]) -> None:
         """Commit these partitions and stop reading them."""
         going = named(partitions)
+        if self._waits_for_join():
+            self._waits_until = monotonic() + self._joined().longest_wait_s
+            if not any(self._callbacks.given.values()):
+                self._commit_what_goes(going)
+                self._held = frozenset(partitions)
+                return
         try:
             self._callbacks.call("on_revoke", self, going)
         finally:
@@ -358,6 +378,25 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
             self._callbacks.call("on_lost", self, going)
         finally:
             self._forget(going)
+
+    def _waits_for_join(self) -> bool:
+        return self._commits_by_hand and self._alone and self._joined().joins_eagerly
+
+    def _without_held(self, assigned: Iterable[Partition]) -> frozenset[Partition]:
+        """Return the partitions that are to be read from their committed offsets, and let go of held ones that moved.
+
+        A program without callbacks does not know that a partition was revoked if it gets it back. It may still have
+        records of it, and commits these. So it must not get them again.
+        """
+        back = self._held.intersection(assigned) if self._joined().unbroken else frozenset[Partition]()
+        self._held -= back
+        self._let_go()
+        return frozenset(assigned) - back
+
+    def _let_go(self) -> None:
+        if self._held:
+            going, self._held = self._held, frozenset()
+            self._forget(named(going))
 
     def _find_leaders(self, topics: set[str]) -> None:
         """Ask for the leaders of topics before their first fetch. librdkafka itself would ask up to 1.5 s later."""
@@ -400,7 +439,7 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
         member = self._member
         if member is None:
             return left
-        if self._calm and now < self._turn_at:
+        if self._calm and now < self._turn_at and not self._held:
             return min(left, self._turn_at - now)
         self._calm = True
         joining = member.joining
@@ -420,7 +459,8 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
         """Return what ``read`` gives within one turn; the wait does not count as work on records."""
         began = monotonic()
         try:
-            return read(self._take_turn(ends))
+            wait_s = self._take_turn(ends)
+            return [] if self._held else read(wait_s)
         finally:
             self._work.waited(monotonic() - began)
 

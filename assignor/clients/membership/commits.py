@@ -3,12 +3,16 @@
 A classic group's coordinator checks the generation of a commit, but not the owner of a partition. A commit may be
 queued while the coordinator is down and sent after the partition has moved. It would then set the new owner's offset
 back. So each partition of a commit carries when it was acquired, and is dropped if that has changed.
+
+What an eager member leaves before it joins is nobody else's until the coordinator answers the JoinGroup. Until then it
+can be committed, and afterwards if the member gets it back.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -61,15 +65,27 @@ class OwnedCommits:
         self._coordinator = coordinator
         self._acquired: dict[TopicPartition, int] = {}
         self._times = 0
+        self._left: Mapping[TopicPartition, int] = {}
+        self._left_generation: Any = None
+        self._back_by = 0.0
         self._queue: deque[_Queued] = deque()
         self._sending = False
         self._changed = threading.Condition()
         self._ended: deque[tuple[Done, CommitOutcome]] = deque()
 
-    def own(self, partitions: Collection[TopicPartition]) -> None:
-        """Set the partitions that are owned from now on."""
+    def own(self, partitions: Collection[TopicPartition], *, back: bool = True) -> None:
+        """Set the partitions that are owned from now on; ``back``: nobody else owned those that were left meanwhile."""
         self._times += 1
-        self._acquired = {each: self._acquired.get(each, self._times) for each in partitions}
+        before = {**(self._left if back else {}), **self._acquired}
+        self._left = {}
+        self._acquired = {each: before.get(each, self._times) for each in partitions}
+
+    def leave(self, partitions: Collection[TopicPartition], wait_s: float) -> None:
+        """Note that a join may give these partitions to others. Their commits wait that long for its end."""
+        self._left = {each: self._acquired[each] for each in partitions}
+        self._acquired = {each: at for each, at in self._acquired.items() if each not in self._left}
+        self._left_generation = self._coordinator._generation
+        self._back_by = time.monotonic() + wait_s
 
     def put(self, offsets: Offsets, done: Done | None = None) -> None:
         """Queue a commit; `call_back` calls ``done``."""
@@ -103,7 +119,7 @@ class OwnedCommits:
             return self._changed.wait_for(lambda: not self._sending and not self._queue, timeout_s)
 
     def _put(self, offsets: Offsets, done: Done) -> None:
-        acquired = self._acquired
+        acquired = {**self._left, **self._acquired}
         queued = _Queued(offsets, {each: acquired[each] for each in offsets if each in acquired}, done)
         with self._changed:
             self._queue.append(queued)
@@ -129,7 +145,8 @@ class OwnedCommits:
                 self._changed.notify_all()
 
     def _owned(self, queued: _Queued) -> Offsets:
-        acquired = self._acquired
+        left = self._left if self._coordinator._generation is self._left_generation else {}
+        acquired = {**left, **self._acquired}
         return {
             each: offset
             for each, offset in queued.offsets.items()
@@ -142,6 +159,9 @@ class OwnedCommits:
         while True:
             owned = [self._owned(queued) for queued in batch]
             offsets = {each: offset for part in owned for each, offset in part.items()}
+            if not offsets and self._may_come_back(batch):
+                await self._coordinator._net.sleep(RETRY_S)
+                continue
             if not offsets:
                 return owned, None
             try:
@@ -156,6 +176,13 @@ class OwnedCommits:
             if self._coordinator.coordinator_unknown():
                 with contextlib.suppress(KafkaTimeoutError):
                     await self._coordinator._manager.wait_for(self._looked_up(), LOOKUP_TIMEOUT_MS)
+
+    def _may_come_back(self, batch: list[_Queued]) -> bool:
+        """Return whether a pending join may give back partitions of these commits."""
+        if self._coordinator._heartbeat_closed or time.monotonic() >= self._back_by:
+            return False
+        left = self._left.items()
+        return any(queued.acquired.get(each) == at for queued in batch for each, at in left)
 
     def _looked_up(self) -> Any:
         """Return a future that is done after the coordinator lookup, even a failed one."""

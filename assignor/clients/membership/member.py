@@ -25,7 +25,7 @@ Guarantees beyond those of any member:
   answered. The group waits for that until the deadline, as for any member.
 - A commit carries the member's id and generation, so that the broker refuses commits of an evicted member. A commit is
   dropped and reported if its partition is not owned at the time of sending. The broker of a classic group does not
-  check ownership.
+  check ownership. What an eager member has before it joins can be committed until the join has ended for all members.
 - A member that is dropped without `Membership.close` leaves its group, and its thread ends.
 
 The member is a ``KafkaConsumer`` that is never polled for records. So it has the features of `kafka_python_consumer`:
@@ -48,6 +48,7 @@ from kafka.errors import IllegalStateError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from loadwise.assignor.clients.factory import ConsumerPlan, Options
+from loadwise.assignor.clients.held_polls import longest_wait_s
 from loadwise.assignor.clients.kafka_python import KafkaPythonConsumer, KafkaPythonLag, planned
 from loadwise.assignor.clients.kafka_python.logged_once import log_once
 from loadwise.assignor.clients.membership.commits import CommitOutcome, Done, OwnedCommits
@@ -157,6 +158,7 @@ class Membership:
         self._topic_errors: Mapping[str, int] = {}
         watch_topics(self._cluster, weakly(self._on_topics))
         self._owned: frozenset[TopicPartition] = frozenset()
+        self._unbroken = True  # the generation was not lost since the join was prepared
         self._prepared = False  # the listener has revoked what the next join may take away
         self._joined = False  # a join has ended, and the listener was not called with its assignment yet
         self._lost = False  # the generation is lost, and the listener was not called yet
@@ -191,6 +193,21 @@ class Membership:
     def joining(self) -> bool:
         """Whether a join is in progress, or due at the next `poll`."""
         return bool(self._lost or self._prepared or self._joined or self._coordinator.need_rejoin())
+
+    @property
+    def joins_eagerly(self) -> bool:
+        """Whether the join that is due or in progress takes all partitions first."""
+        return self._prepared and not self._consumer.assignor.participant.cooperative
+
+    @property
+    def unbroken(self) -> bool:
+        """Whether nobody owned in between what was revoked for a join and assigned by it again."""
+        return self._unbroken and bool(self._coordinator.follows)
+
+    @property
+    def longest_wait_s(self) -> float:
+        """For how many seconds a poll of a program that commits by hand may wait for an eager join."""
+        return longest_wait_s(self._coordinator.config["max_poll_interval_ms"])
 
     @property
     def topic_errors(self) -> Mapping[str, int]:
@@ -299,9 +316,9 @@ class Membership:
         topics = self._coordinator._subscription.subscription or ()
         eager = not self._consumer.assignor.participant.cooperative
         going = frozenset(each for each in self._owned if eager or each.topic not in topics)
-        self._prepared = True
+        self._prepared = self._unbroken = True
         if going:
-            self._revoke(going)
+            self._revoke(going, joins=True)
 
     def _take(self) -> None:
         """Call the listener with the result of a join."""
@@ -315,10 +332,12 @@ class Membership:
             if revoked:
                 self._revoke(revoked)
         finally:
-            self._own(self._owned | added)
+            self._own(self._owned | added, back=self.unbroken)
             self._listener.assigned(added)
 
-    def _revoke(self, partitions: frozenset[TopicPartition], timeout_s: float | None = None) -> None:
+    def _revoke(
+        self, partitions: frozenset[TopicPartition], timeout_s: float | None = None, *, joins: bool = False
+    ) -> None:
         """Let the listener revoke partitions; wait that long for commits, or until the poll deadline."""
         try:
             self._listener.revoked(partitions)
@@ -327,12 +346,16 @@ class Membership:
                 timeout_s = self._coordinator.config["max_poll_interval_ms"] / 1000
             if not self._commits.flush(timeout_s):
                 log.warning("Commits were not answered within %g s: records may be read again", timeout_s)
-            self._own(self._owned - partitions)
+            if joins:
+                self._owned -= partitions
+                self._commits.leave(partitions, self.longest_wait_s)
+            else:
+                self._own(self._owned - partitions)
 
     def _lose(self) -> None:
-        self._lost = False
+        self._lost = self._unbroken = False
         partitions = self._owned
-        self._own(frozenset())
+        self._own(frozenset(), back=False)
         if partitions:
             log.warning("The group %s has evicted this member: it lost %s", self._coordinator.group_id, partitions)
             self._listener.lost(partitions)
@@ -343,6 +366,6 @@ class Membership:
         elif self._owned:
             self._revoke(self._owned, timeout_s)
 
-    def _own(self, partitions: frozenset[TopicPartition]) -> None:
+    def _own(self, partitions: frozenset[TopicPartition], *, back: bool = True) -> None:
         self._owned = partitions
-        self._commits.own(partitions)
+        self._commits.own(partitions, back=back)

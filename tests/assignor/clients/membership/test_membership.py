@@ -144,6 +144,7 @@ def test_a_coordinator_in_trouble_is_asked_less_and_less_often():
     coordinator = SimpleNamespace(
         _send_offset_commit_request=refuse,
         _net=SimpleNamespace(sleep=sleep),
+        _generation=None,
         _heartbeat_closed=False,
         fenced=False,
         coordinator_unknown=lambda: False,
