@@ -274,7 +274,7 @@ def pool(args, ended, consumer):
             positions = {key: offset for key, offset in positions.items() if key in consumer.assignment()}
             if positions and time.monotonic() - committed_at >= 2.0:
                 committed_at = time.monotonic()
-                consumer.commit_async({key: OffsetAndMetadata(offset, "", -1) for key, offset in positions.items()})
+                consumer.commit({key: OffsetAndMetadata(offset, "", -1) for key, offset in positions.items()})
             report.send(consumer, consumer._coordinator._generation.generation_id)
     finally:
         for _ in threads:
