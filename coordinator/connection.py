@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+import ssl
 import struct
 from collections import deque
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from ipaddress import IPv6Address
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -29,6 +32,8 @@ _WRITE_IN_A_TURN_BYTES = 1024 * 1024
 """The maximum that is written of a large answer in one turn of the loop."""
 _HANDLE_IN_A_TURN_S = 0.005
 """After this time, the next turn of the loop handles the connection's remaining requests."""
+_HANDSHAKE_TIMEOUT_S = 5.0
+"""A peer that is silent in its TLS handshake is disconnected after this time."""
 
 
 def host_in_java(host: str) -> str:
@@ -56,10 +61,10 @@ class Peer(NamedTuple):
     """Its certificate, as ``ssl`` describes it; None if it has none."""
 
     @classmethod
-    def of(cls, transport: asyncio.BaseTransport) -> Peer:
-        """Return the peer of an open connection."""
-        host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]
-        return cls(f"/{host_in_java(host)}", f"{host}:{port}", transport.get_extra_info("peercert") or None)
+    def at(cls, address: tuple[Any, ...]) -> Peer:
+        """Return the peer at the address of a socket."""
+        host, port = address[:2]
+        return cls(f"/{host_in_java(host)}", f"{host}:{port}", None)
 
 
 class _Unsent:
@@ -74,8 +79,11 @@ class _Unsent:
 class Receiver(Protocol):
     """The callbacks of a connection; `loadwise.coordinator.server.Server` implements them."""
 
+    def arrived(self, connection: Connection) -> None:
+        """Called for a new connection, before its TLS handshake."""
+
     def opened(self, connection: Connection) -> None:
-        """Called for a new connection."""
+        """Called once a new connection can carry requests."""
 
     def closed(self, connection: Connection) -> None:
         """Called for a closed connection, whichever side closed it."""
@@ -83,8 +91,8 @@ class Receiver(Protocol):
     def received(self, connection: Connection, frame: bytes) -> None:
         """Called for a request on a connection without another one in progress."""
 
-    def count_unread(self, connection: Connection, more_bytes: int) -> None:
-        """Called when the bytes of incomplete requests grow, or shrink if negative."""
+    def holds(self, connection: Connection, size_bytes: int) -> None:
+        """Called with the bytes of requests that are incomplete or have no answer yet, when they change."""
 
     def wrote(self, connection: Connection) -> None:
         """Called when a connection has more to send than the peer takes at once."""
@@ -105,9 +113,20 @@ class Connection(asyncio.Protocol):
         self.peer = Peer("", "?", None)
         self.heartbeat: RepeatedHeartbeat | None = None
         """The peer's last heartbeat, for the server; None before the first."""
-        self.active_at_s = 0.0
+        self.received_at_s = 0.0
         """When bytes last arrived, by the loop's clock."""
+        self.incomplete_since_s: float | None = None
+        """Since when a request is incomplete because of its peer; None if none is."""
         self._receiver = receiver
+        self._opening: asyncio.Task[None] | None = None
+        """Makes the transport; None once it is made."""
+        self._socket: socket.socket | None = None
+        """None before it opens and once it is closed."""
+        self._connected_at_s = 0.0
+        self._has_asked = False
+        """Whether a whole request has arrived."""
+        self._request_bytes = 0
+        """The size of the request in progress."""
         self._loop = asyncio.get_running_loop()
         self._splitter = FrameSplitter(max_request_bytes)
         self._transport: asyncio.Transport | None = None
@@ -115,28 +134,30 @@ class Connection(asyncio.Protocol):
         self._is_handling = False
         self._can_write = True
         self._is_reading = True
-        self._counted_bytes = 0
+        self._held_bytes = 0
 
     # ---- asyncio's side ----
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """asyncio: the connection is open."""
+        """asyncio: the connection is open; with TLS, its handshake is complete."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's transports are not subclasses
-        self.peer = Peer.of(transport)
-        self.active_at_s = self._loop.time()
+        self.peer = self.peer._replace(certificate=transport.get_extra_info("peercert") or None)
         self._receiver.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio's signature)
         """asyncio: the connection is closed."""
-        self._transport = None
+        if self._socket is None:
+            return
+        self._transport = self._socket = None
         self._unsent = _Unsent()
         self._splitter.clear()
-        self._count_unread()
+        self._request_bytes = 0
+        self._note_held()
         self._receiver.closed(self)
 
     def data_received(self, data: bytes) -> None:
         """asyncio: bytes arrived."""
-        self.active_at_s = self._loop.time()
+        self.received_at_s = self._loop.time()
         self._splitter.feed(data)
         self._handle_requests()
 
@@ -153,6 +174,32 @@ class Connection(asyncio.Protocol):
             self._handle_requests()
 
     # ---- the server's side ----
+
+    async def open(self, client: socket.socket, tls: ssl.SSLContext | None) -> None:
+        """Connect with an accepted socket, by TLS if there is a context."""
+        self._opening, self._socket = asyncio.current_task(), client
+        with suppress(OSError):  # the peer is gone already
+            self.peer = Peer.at(client.getpeername())
+        self._connected_at_s = self.received_at_s = self._loop.time()
+        self._receiver.arrived(self)
+        is_open = False
+        try:
+            # Not create_server(ssl=…), which hides a peer until its handshake is complete.
+            await self._loop.connect_accepted_socket(
+                lambda: self,
+                client,
+                ssl=tls,
+                ssl_handshake_timeout=None if tls is None else _HANDSHAKE_TIMEOUT_S,
+            )
+            is_open = True
+        except (ssl.SSLError, ConnectionAbortedError) as problem:  # the latter after the timeout
+            log.warning("%s: closed: no TLS handshake: %s", self.peer.name, problem)
+        except OSError:
+            pass  # the peer disconnected
+        finally:
+            self._opening = None
+            if not is_open:  # uvloop does not call it then
+                self.connection_lost(None)
 
     def answer(self, data: bytes | bytearray) -> None:
         """Send an answer and accept the next request; does nothing if the peer disconnected."""
@@ -173,9 +220,12 @@ class Connection(asyncio.Protocol):
     def free(self) -> None:
         """End the request in progress, and handle the next one if it is here already."""
         self.waits_for = None
-        if not self._is_handling and self._splitter.buffered_bytes:
-            # Not at once, because the current turn of the loop belongs to another connection.
-            self._loop.call_soon(self._handle_requests)
+        self._request_bytes = 0
+        if not self._is_handling:
+            self._note_held()
+            if self._splitter.buffered_bytes:
+                # Not at once, because the current turn of the loop belongs to another connection.
+                self._loop.call_soon(self._handle_requests)
 
     def close(self, reason: str) -> None:
         """Close the connection once everything is sent, and log the reason."""
@@ -186,10 +236,14 @@ class Connection(asyncio.Protocol):
 
     def abort(self, reason: str | None = None) -> None:
         """Close the connection at once, and log the reason if there is one."""
+        if self._transport is None and self._opening is None:
+            return
+        if reason is not None:
+            log.warning("%s: closed: %s", self.peer.name, reason)
         if self._transport is not None:
-            if reason is not None:
-                log.warning("%s: closed: %s", self.peer.name, reason)
             self._transport.abort()
+        elif self._opening is not None:
+            self._opening.cancel()
 
     @property
     def unsent_bytes(self) -> int:
@@ -201,14 +255,34 @@ class Connection(asyncio.Protocol):
     @property
     def descriptor(self) -> int:
         """Return the file descriptor of the socket; -1 if it is closed."""
-        socket = None if self._transport is None else self._transport.get_extra_info("socket")
-        return -1 if socket is None else int(socket.fileno())
+        return -1 if self._socket is None else self._socket.fileno()
+
+    @property
+    def is_logging_in(self) -> bool:
+        """Return whether the peer must log in, and has not done so."""
+        return self.login is not None and self.login.stage is not Stage.DONE
+
+    @property
+    def is_stranger(self) -> bool:
+        """Return whether neither a login nor a first request is complete."""
+        return self.is_logging_in or not self._has_asked
+
+    @property
+    def owner(self) -> str:
+        """Return the peer's user; its address if it need not log in, or has not yet."""
+        user = None if self.login is None else self.login.user
+        return self.peer.client_host if user is None else user
+
+    @property
+    def active_at_s(self) -> float:
+        """Return when bytes last arrived; of a stranger, when it connected."""
+        return self._connected_at_s if self.is_stranger else self.received_at_s
 
     # ---- inside ----
 
     @property
-    def _is_logging_in(self) -> bool:
-        return self.login is not None and self.login.stage is not Stage.DONE
+    def _is_busy(self) -> bool:
+        return self.waits_for is not None or not self._can_write or bool(self._unsent.pieces)
 
     def _handle_requests(self) -> None:
         """Handle received requests up to the first one whose answer comes later."""
@@ -219,9 +293,12 @@ class Connection(asyncio.Protocol):
         until_s = self._loop.time() + _HANDLE_IN_A_TURN_S
         try:
             while self.waits_for is None and self._can_write and not self._unsent.pieces and not transport.is_closing():
-                frame = self._splitter.next_frame(MAX_TOKEN_BYTES if self._is_logging_in else None)
+                frame = self._splitter.next_frame(MAX_TOKEN_BYTES if self.is_logging_in else None)
                 if frame is None:
                     break
+                self._has_asked = True
+                self.incomplete_since_s = None
+                self._request_bytes = len(frame)
                 self._receiver.received(self, frame)
                 if self._splitter.buffered_bytes and self._loop.time() > until_s:
                     self._loop.call_soon(self._handle_requests)
@@ -234,7 +311,7 @@ class Connection(asyncio.Protocol):
         finally:
             self._is_handling = False
         self._write_answers()
-        self._count_unread()
+        self._note_held()
         if not transport.is_closing():
             self._regulate_reading(transport)
 
@@ -265,16 +342,20 @@ class Connection(asyncio.Protocol):
         if not unsent.pieces:
             self.free()
 
-    def _count_unread(self) -> None:
-        more_bytes = self._splitter.buffered_bytes - self._counted_bytes
-        if more_bytes:
-            self._counted_bytes += more_bytes
-            self._receiver.count_unread(self, more_bytes)
+    def _note_held(self) -> None:
+        buffered_bytes = self._splitter.buffered_bytes
+        if self._is_busy or not buffered_bytes:
+            self.incomplete_since_s = None
+        elif self.incomplete_since_s is None:
+            self.incomplete_since_s = self._loop.time()
+        held_bytes = buffered_bytes + self._request_bytes
+        if held_bytes != self._held_bytes:
+            self._held_bytes = held_bytes
+            self._receiver.holds(self, held_bytes)
 
     def _regulate_reading(self, transport: asyncio.Transport) -> None:
         """Stop reading while a busy connection has many bytes waiting."""
-        is_busy = self.waits_for is not None or not self._can_write or bool(self._unsent.pieces)
-        wants_reading = not (is_busy and self._splitter.buffered_bytes > _READ_AHEAD_BYTES)
+        wants_reading = not (self._is_busy and self._splitter.buffered_bytes > _READ_AHEAD_BYTES)
         if wants_reading != self._is_reading:
             self._is_reading = wants_reading
             if wants_reading:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
-from functools import partial
 
 from loadwise.coordinator.alarm import Alarm
 from loadwise.coordinator.apis import api_versions_18 as api_versions
@@ -45,7 +45,8 @@ log = logging.getLogger("loadwise.coordinator")
 group_log = logging.getLogger("loadwise.coordinator.groups")
 
 _API_VERSIONS = 18
-_LONGEST_IDLE_CHECK_S = 30.0
+_CHECK_S = 1.0
+"""How often connections are checked for silent peers."""
 
 
 class Server:
@@ -85,9 +86,11 @@ class Server:
             max_bytes=self.limits.max_unsent_bytes,
         )
         self._large_tasks: dict[Token, asyncio.Future[None]] = {}
-        self._listeners = Listeners(tls)
+        self._listeners = Listeners(self._accept, self._connections.make_room_for_files)
+        self._tls = tls
+        self._opening: set[asyncio.Task[None]] = set()
         self._alarm = Alarm(clock, self.carry_on)
-        self._idle_check: asyncio.TimerHandle | None = None
+        self._next_check: asyncio.TimerHandle | None = None
         self._is_settling = False
 
     async def start(self, host: str, port: int) -> list[tuple[str, int]]:
@@ -96,14 +99,13 @@ class Server:
         The first listens on ``port``, the others on the following ports; 0 picks free ones. Raises OSError if that
         fails.
         """
-        accept = partial(self._accept, self.cluster.settings.max_request_bytes)
         try:
-            bound = await self._listeners.open(host, port, [node.id for node in self.cluster.brokers.nodes], accept)
+            bound = await self._listeners.open(host, port, [node.id for node in self.cluster.brokers.nodes])
         except OSError:
             await self.stop()
             raise
         close_in_children(self._descriptors)
-        self._check_idle()
+        self._check_connections()
         self._arm()
         return bound
 
@@ -111,14 +113,16 @@ class Server:
         """Close the listeners and every connection."""
         await self._listeners.close()
         self._alarm.clear()
-        if self._idle_check is not None:
-            self._idle_check.cancel()
+        if self._next_check is not None:
+            self._next_check.cancel()
         await self._connections.abort_all()
-        await self._listeners.wait_closed()
         self._alarm.clear()  # again: a request in the last turn has armed it
 
-    def _accept(self, max_request_bytes: int, node_id: int) -> Connection:
-        return Connection(self, node_id, max_request_bytes)
+    def _accept(self, node_id: int, client: socket.socket) -> None:
+        connection = Connection(self, node_id, self.cluster.settings.max_request_bytes)
+        opening = asyncio.create_task(connection.open(client, self._tls))
+        self._opening.add(opening)
+        opening.add_done_callback(self._opening.discard)
 
     def carry_on(self) -> None:
         """Send answers that became due when the state was changed from outside."""
@@ -133,19 +137,19 @@ class Server:
 
     # ---- callbacks of connections ----
 
-    def opened(self, connection: Connection) -> None:
+    def arrived(self, connection: Connection) -> None:
         """Register a new connection."""
         self._connections.add(connection)
         node = self.cluster.brokers.node(connection.node_id)
         if self.failure.done() or (node is not None and node.is_stopped):
             connection.abort()
-            return
+
+    def opened(self, connection: Connection) -> None:
+        """Begin the login of a new connection."""
         try:
             connection.login = self._router.new_login(connection.peer.certificate)
         except LoginRefusedError as problem:
             connection.abort(str(problem))  # at once: requests that it has already sent must not be served
-            return
-        self._connections.check_number(connection)
 
     def closed(self, connection: Connection) -> None:
         """Drop a closed connection."""
@@ -159,9 +163,9 @@ class Server:
             self._settle_soon()
         self._connections.discard(connection)
 
-    def count_unread(self, connection: Connection, more_bytes: int) -> None:
-        """Add to the bytes of incomplete requests; a negative number subtracts."""
-        self._connections.count_unread(connection, more_bytes)
+    def holds(self, connection: Connection, size_bytes: int) -> None:
+        """Note the bytes of a connection's requests without an answer."""
+        self._connections.holds(connection, size_bytes)
 
     def wrote(self, connection: Connection) -> None:
         """Note that a connection has more to send than the peer takes at once."""
@@ -349,13 +353,11 @@ class Server:
         if self._listeners.is_open:
             self._alarm.set(self._router.next_deadline_ms)
 
-    def _check_idle(self) -> None:
+    def _check_connections(self) -> None:
         """Close idle and half-open connections, but not those that wait for an answer."""
-        max_idle_s = self.cluster.settings.connections_max_idle_ms / 1000
-        if max_idle_s >= 0:
-            self._connections.close_idle(max_idle_s)
-            check_s = min(max_idle_s / 4, _LONGEST_IDLE_CHECK_S)
-            self._idle_check = asyncio.get_running_loop().call_later(check_s, self._check_idle)
+        max_idle_ms = self.cluster.settings.connections_max_idle_ms
+        self._connections.check(None if max_idle_ms < 0 else max_idle_ms / 1000)
+        self._next_check = asyncio.get_running_loop().call_later(_CHECK_S, self._check_connections)
 
     def _descriptors(self) -> Iterator[int]:
         """Return the sockets that a child process must not keep open."""

@@ -19,6 +19,7 @@ import h11
 
 from loadwise.coordinator.errors import NotLoopbackError
 from loadwise.coordinator.listening import cannot_listen
+from loadwise.coordinator.sharing import make_room
 
 log = logging.getLogger("loadwise.coordinator.http")
 
@@ -37,7 +38,10 @@ class HttpLimits:
     """Limits of the HTTP server."""
 
     max_connections: int = 100
-    """Beyond this, a new connection closes the one whose last request is the oldest."""
+    """Beyond this, a new connection closes the one whose last request is the oldest.
+
+    Peers that have not sent a whole request have half of them at most.
+    """
     max_head_bytes: int = 16 * 1024
     """Maximum size of the request line and headers; beyond it the answer is 431."""
     max_body_bytes: int = 64 * 1024
@@ -78,8 +82,8 @@ class HttpServer:
             raise NotLoopbackError(f"HTTP is served on loopback only (127.0.0.1, localhost, ::1), not on {host!r}")
         self.handle = handle
         self.limits = limits or HttpLimits()
-        self.connections: dict[asyncio.Transport, None] = {}
-        """Sorted by the last request or the opening, oldest first."""
+        self.connections: dict[_Connection, None] = {}
+        """Oldest first."""
         self.own_addresses: frozenset[str] = frozenset()
         """The valid values of ``Host``."""
         self.url = ""
@@ -109,30 +113,24 @@ class HttpServer:
             return
         self._server.close()
         self._all_gone.clear()
-        for transport in list(self.connections):
-            transport.abort()
+        for connection in list(self.connections):
+            connection.abort()
         if self.connections:
             await self._all_gone.wait()
         await self._server.wait_closed()
         self._server = None
 
-    def opened(self, transport: asyncio.Transport) -> None:
+    def opened(self, connection: _Connection) -> None:
         """Register a new connection; beyond the limit, the longest unused one is closed."""
-        if len(self.connections) >= self.limits.max_connections:
-            longest_unused = next(iter(self.connections))
-            del self.connections[longest_unused]
-            longest_unused.abort()
-        self.connections[transport] = None
+        self.connections[connection] = None
+        leaving, _ = make_room(self.connections, self.limits.max_connections)
+        for each in leaving:
+            del self.connections[each]
+            each.abort()
 
-    def used(self, transport: asyncio.Transport) -> None:
-        """Note that a peer sent a whole request."""
-        if transport in self.connections:
-            del self.connections[transport]
-            self.connections[transport] = None
-
-    def gone(self, transport: asyncio.Transport) -> None:
+    def gone(self, connection: _Connection) -> None:
         """Drop a closed connection."""
-        self.connections.pop(transport, None)
+        self.connections.pop(connection, None)
         if not self.connections and self._all_gone is not None:
             self._all_gone.set()
 
@@ -159,6 +157,8 @@ def refused(status: HTTPStatus, message: str, headers: Mapping[str, str] | None 
 class _Connection(asyncio.Protocol):
     """One connection: h11 parses the bytes, and the server answers."""
 
+    owner = "loopback"
+
     def __init__(self, server: HttpServer, loop: asyncio.AbstractEventLoop) -> None:
         self._server = server
         self._loop = loop
@@ -169,17 +169,25 @@ class _Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._head: h11.Request | None = None
         self._body = bytearray()
+        self.is_stranger = True
+        """Whether it has not sent a whole request yet."""
+        self.active_at_s = loop.time()
+        """When its last whole request came, or it opened."""
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Return the bytes of responses that the peer has not read yet."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """asyncio: the connection is open."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's transports are not subclasses
-        self._server.opened(self._transport)
+        self._server.opened(self)
         self._restart_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio's signature)
         """asyncio: the connection is closed."""
-        assert self._transport is not None
-        self._server.gone(self._transport)
+        self._server.gone(self)
         if self._timer is not None:
             self._timer.cancel()
         self._transport = None
@@ -232,8 +240,8 @@ class _Connection(asyncio.Protocol):
                     self._send(refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit))
                     self._close()
             case h11.EndOfMessage():
-                assert self._transport is not None
-                self._server.used(self._transport)
+                self.is_stranger = False
+                self.active_at_s = self._loop.time()
                 self._send(self._server.answer(self._request()))
                 if self._http.our_state is h11.MUST_CLOSE:
                     self._close()
@@ -273,9 +281,9 @@ class _Connection(asyncio.Protocol):
     def _restart_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_later(self._server.limits.request_timeout_s, self._give_up)
+        self._timer = self._loop.call_later(self._server.limits.request_timeout_s, self.abort)
 
-    def _give_up(self) -> None:
+    def abort(self) -> None:
         """Close the connection now, because a peer that does not read would keep it open."""
         if self._transport is not None:
             self._transport.abort()

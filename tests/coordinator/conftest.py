@@ -15,7 +15,7 @@ except ImportError:  # there is none for Windows
     pass
 else:
     LOOPS["uvloop"] = uvloop.new_event_loop
-ON_BOTH = {"test_clock.py", "test_embedded.py", "test_hostile_input.py", "test_server.py"}
+ON_BOTH = {"test_clock.py", "test_embedded.py", "test_hostile_input.py", "test_server.py", "test_silent_peers.py"}
 
 
 def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> Mapping[str, Callable[[], Any]]:

@@ -485,7 +485,7 @@ async def test_a_peer_that_does_not_read_its_answers_is_hung_up_on() -> None:
         _, writer = await asyncio.open_connection("127.0.0.1", int(server.url.rpartition(":")[2]), limit=1)
         with suppress(ConnectionError):
             # Unless its second is over before: nothing is raised for what is written then.
-            while not (writer.is_closing() or any(each.get_write_buffer_size() for each in server.connections)):
+            while not (writer.is_closing() or any(each.unsent_bytes for each in server.connections)):
                 writer.write(request(server.url).encode() * 100)
                 await asyncio.sleep(0)
         while server.connections:  # noqa: ASYNC110 (nothing tells of it)
@@ -495,21 +495,30 @@ async def test_a_peer_that_does_not_read_its_answers_is_hung_up_on() -> None:
             await writer.wait_closed()
 
 
-async def test_a_new_connection_closes_the_one_that_was_unused_for_longest() -> None:
-    """Silent connections do not lock others out, and one that asks again and again is kept."""
-    async with listening(request_timeout_s=3600, max_connections=3) as server, asyncio.timeout(WAIT_S):
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: "], ids=["nothing", "half a request"])
+async def test_a_new_connection_closes_the_one_that_was_unused_for_longest(sent: bytes) -> None:
+    """Silent connections do not lock others out, and one that asked before they came is kept."""
+    async with listening(request_timeout_s=3600, max_connections=5) as server, asyncio.timeout(WAIT_S):
         port = int(server.url.rpartition(":")[2])
-        asks, asking = await asyncio.open_connection("127.0.0.1", port)
+
+        async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(request(server.url).encode())
+            assert (await _read(reader))[0] == HTTPStatus.OK
+
+        early = await asyncio.open_connection("127.0.0.1", port)
+        await ask(*early)
         silent = []
         for _ in range(10):
             silent.append(await asyncio.open_connection("127.0.0.1", port))
-            asking.write(request(server.url).encode())
-            assert (await _read(asks))[0] == HTTPStatus.OK
-        assert len(server.connections) == 3
-        for reader, _ in silent[:-2]:
+            silent[-1][1].write(sent)
+        late = await asyncio.open_connection("127.0.0.1", port)
+        await ask(*late)
+        await ask(*early)
+        assert len(server.connections) <= 5
+        for reader, _ in silent[:-3]:
             with suppress(ConnectionResetError):
                 assert await reader.read() == b""
-        for _, writer in (*silent, (asks, asking)):
+        for _, writer in (*silent, early, late):
             writer.transport.abort()
 
 

@@ -31,6 +31,7 @@ from loadwise.coordinator.connections import ServerLimits
 
 MIB = 1024 * 1024
 CONNECTIONS = 1_000
+FILES = 128
 BACKLOG = 50
 """So many connections wait to be accepted. A further one is refused silently, and tried again a second later."""
 
@@ -179,6 +180,29 @@ def test_huge_counts_take_no_memory(program: Program) -> None:
     assert program.resident_bytes() - before < 20 * MIB
 
 
+def test_a_crowd_that_takes_all_file_descriptors_keeps_nobody_out(tmp_path: Path) -> None:
+    limited = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({FILES}, {FILES}))"
+    script = f"{limited}; from loadwise.cli import main; main(['coordinator', '--topic', 't:4'])"
+    log = tmp_path / "log"
+    with (
+        log.open("w") as errors,
+        subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+        contextlib.ExitStack() as crowd,
+    ):
+        try:
+            program = Program(process, log)
+            for number in range(2 * FILES):
+                crowd.enter_context(program.connect())
+                if number % 10 == 0:
+                    assert program.is_well()
+            assert program.is_well()
+            lines = program.log_lines()
+            assert len(lines) > FILES // 2
+            assert all("short of file descriptors (ulimit -n)" in line for line in lines)
+        finally:
+            process.kill()
+
+
 # ---- in this process ----
 
 
@@ -206,22 +230,21 @@ async def test_unfinished_requests_have_a_limit_together(
 ) -> None:
     peers = [await Peer.connect(coordinator) for _ in range(4)]
     for number, peer in enumerate(peers[:3]):
-        peer.writer.write(struct.pack(">i", 99_000) + bytes(80_000))
+        peer.writer.write(struct.pack(">i", 99_000) + bytes(80_000 + number))
         await peer.writer.drain()
         assert await answers(peers[3]), number
-    peers[3].writer.write(struct.pack(">i", 99_000) + bytes(80_000))
-    assert await peers[3].is_hung_up_on()
-    (line,) = [record.message for record in caplog.records if "closed:" in record.message]
-    assert "the limit is 250,000" in line
-    await peers[0].close()
-    again = await Peer.connect(coordinator)
-    assert await answers(again), "what is gone does not count any more"
-    again.writer.write(struct.pack(">i", 60_000) + bytes(50_000))
-    await again.writer.drain()
-    again.writer.write(bytes(10_000))
+    peers[3].writer.write(struct.pack(">i", 20_000) + bytes(10_000))
+    assert await peers[2].is_hung_up_on(), "it has the most"
+    (line,) = [record.message for record in own_log(caplog)]
+    assert "the limit is 250,000, and this peer's are 80,006" in line
+    peers[3].writer.write(bytes(10_000))
     # The bytes were no request: it is hung up on for that, not for their number.
-    assert await again.is_hung_up_on()
+    assert await peers[3].is_hung_up_on()
     assert "the limit" not in own_log(caplog)[-1].message
+    again = await Peer.connect(coordinator)
+    again.writer.write(struct.pack(">i", 99_000) + bytes(80_000))
+    await again.writer.drain()
+    assert len(own_log(caplog)) == 2, "what is gone does not count any more"
     for peer in (*peers, again):
         await peer.close()
 

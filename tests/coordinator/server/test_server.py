@@ -220,9 +220,11 @@ async def test_a_fetch_of_a_connection_that_is_gone_is_forgotten(
 
 async def test_there_are_no_more_connections_than_allowed(caplog: pytest.LogCaptureFixture) -> None:
     async with Coordinator(limits=ServerLimits(max_connections=1)) as coordinator:
-        first, second = await Peer.connect(coordinator), await Peer.connect(coordinator)
-        assert await second.is_hung_up_on()
+        first = await Peer.connect(coordinator)
         assert await answers(first)
+        second = await Peer.connect(coordinator)
+        assert await first.is_hung_up_on()
+        assert await answers(second)
         await first.close()
         await second.close()
     assert "the limit of 1 connections is reached" in caplog.text
@@ -256,7 +258,7 @@ async def test_a_peer_that_does_not_read_is_not_answered_on_and_on(
 async def test_a_silent_connection_is_closed_unless_it_waits_for_an_answer(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "_LONGEST_IDLE_CHECK_S", 0.01)
+    monkeypatch.setattr(server, "_CHECK_S", 0.01)
     async with Coordinator(topics={"t": 1}) as coordinator:
         waits, silent = await Peer.connect(coordinator), await Peer.connect(coordinator)
         waits.send(fetch(max_wait_ms=600_000))
