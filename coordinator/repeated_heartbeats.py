@@ -6,6 +6,8 @@ answer, because the group decides each time.
 
 from __future__ import annotations
 
+from loadwise.coordinator.apis import heartbeat_12 as heartbeat
+from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Request, encode_response
 
 _CORRELATION_ID = slice(4, 8)
@@ -25,8 +27,8 @@ class RepeatedHeartbeat:
         self.generation: int = body.generation_id
         self._size = len(frame)
         self._head, self._tail = _around_the_id(frame)
-        well = request.api.response(error_code=0)
-        self._answer_head, self._answer_tail = _around_the_id(encode_response(well, request.version, 0))
+        well = encode_response(heartbeat.response(ErrorCode.NONE), request.version, 0)
+        self._answer_head, self._answer_tail = _around_the_id(well)
 
     @classmethod
     def of(cls, frame: bytes, request: Request) -> RepeatedHeartbeat | None:

@@ -10,6 +10,7 @@ from loadwise.coordinator.calls import Call, GroupRequest
 from loadwise.coordinator.groups.effects import HeartbeatReply
 from loadwise.coordinator.groups.events import Heartbeat
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import HeartbeatRequest, HeartbeatResponse
 
 
@@ -25,8 +26,13 @@ def handle(call: Call[HeartbeatRequest], cluster: Cluster) -> GroupRequest:
     return GroupRequest(body.group_id, event, _respond)
 
 
+def response(error: ErrorCode) -> HeartbeatResponse:
+    """Return the response for an error; repeated heartbeats are answered with it too."""
+    return HeartbeatResponse(error_code=error)
+
+
 def _respond(call: Call[HeartbeatRequest], reply: HeartbeatReply) -> HeartbeatResponse:
-    return HeartbeatResponse(error_code=reply.error)
+    return response(reply.error)
 
 
 guard = OF_GROUP_MEMBERS

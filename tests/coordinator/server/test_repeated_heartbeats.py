@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.coordinator.security.options import Security
+from loadwise.protocol import kafka_messages
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api, decode_request, served
 
@@ -102,6 +104,22 @@ async def test_it_is_answered_in_its_version(member: Member) -> None:
         for _ in range(2):
             assert await member.beat(version=version) is ErrorCode.NONE
     assert member.handled == 4
+
+
+async def test_it_is_answered_with_every_field_that_a_handled_one_is(
+    member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A field that Kafka's next version adds must not be missing in repeated answers alone."""
+    throttled = kafka_messages.HeartbeatResponse(error_code=0, throttle_time_ms=1234)
+    monkeypatch.setattr(heartbeat, "response", lambda _: throttled)
+    for number, version in enumerate((0, 1, 2, 3, 4), start=1):
+        answers = []
+        for _ in range(2):
+            member.peer.writer.write(member.frame(7, version))
+            answers.append(await member.peer.frame())
+        assert answers[0] == answers[1]
+        assert (struct.pack(">i", 1234) in answers[0]) == (version > 0)
+        assert member.handled == number
 
 
 async def test_it_keeps_its_member_alive(member: Member) -> None:
