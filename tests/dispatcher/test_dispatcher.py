@@ -123,10 +123,10 @@ def test_a_key_stays_where_kafka_puts_it_whatever_brokers_do() -> None:
 
 def test_only_the_keys_of_topics_that_are_named_are_spread() -> None:
     scene = Scene(spread={"t": SpreadKeys(choices=2)})
-    assert len({scene.dispatcher.partition("t", b"key", 10) for _ in range(9)}) == 9
+    assert len({scene.dispatcher.partition("t", b"key", 10) for _ in range(90)}) == 9
     assert not scene.dispatcher.spreads("other")
     scene.client.its_leaders = dict.fromkeys(range(20), 1)
-    assert max(scene.dispatcher.partition("t", b"key", 10) for _ in range(20)) == 19, "the topic has grown"
+    assert max(scene.dispatcher.partition("t", b"key", 10) for _ in range(200)) == 19, "the topic has grown"
 
 
 def test_without_scores_all_partitions_take_turns() -> None:

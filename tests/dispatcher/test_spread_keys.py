@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from random import Random
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ def test_the_sketch_keeps_its_bounds(stream: list[tuple[int, int]], capacity: in
             continue
         counted = sketch.add(key, amount)
         exact[key] += amount
-        assert exact[key] <= counted <= exact[key] + sketch.total / capacity
+        assert counted.least <= exact[key] <= counted.most <= exact[key] + sketch.total / capacity
         assert len(sketch._counts) <= capacity
     assert sketch.total == exact.total()
     assert sketch._counts.keys() >= {key for key, amount in exact.items() if amount > sketch.total / capacity}
@@ -63,12 +64,50 @@ def test_keys_that_become_hot_are_spread_soon(partitions: int, most: float) -> N
 def test_keys_that_are_not_hot_have_no_more_candidates_than_asked() -> None:
     places: dict[bytes, set[int]] = {}
     spreader = KeySpreader(SpreadKeys(choices=2), 36)
-    for number, key in enumerate(zipf(keys=10_000, records=60_000)):
-        found = spreader.partition(key, 100)
-        if number > 300:  # a key's share of the first few records is large
-            places.setdefault(key, set()).add(found)
+    for key in zipf(keys=10_000, records=60_000):
+        places.setdefault(key, set()).add(spreader.partition(key, 100))
     assert max(len(places[b"key-%d" % rank]) for rank in range(200, 10_000) if b"key-%d" % rank in places) == 2
     assert len(places[b"key-0"]) > 10
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 1_000_000)), max_size=60),
+    st.sampled_from([3, 36, 90]),
+    st.integers(1, 3),
+    st.integers(1, 1000),
+)
+def test_the_first_records_of_a_producer_make_no_key_hot(
+    records: list[tuple[int, int]], partitions: int, choices: int, tracked_keys: int
+) -> None:
+    """Producers of all ages agree on a cold key's candidates, however short they live and however large a record is."""
+    spreader = KeySpreader(SpreadKeys(choices=choices, tracked_keys=tracked_keys), partitions)
+    places: dict[int, list[int]] = {}
+    for key, size in records:
+        if len(places.setdefault(key, [])) < 3:
+            places[key].append(spreader.partition(b"%d" % key, size + 16))
+    assert all(len(set(found)) <= choices for found in places.values())
+
+
+@pytest.mark.parametrize("records", [1, 20, 100, 500, 20_000])
+@pytest.mark.parametrize("tracked_keys", [100, 1000])
+def test_a_cold_key_has_its_candidates_under_producers_of_all_ages(records: int, tracked_keys: int) -> None:
+    random, places = Random(1), dict[bytes, set[int]]()
+    for _ in range(20_000 // records):
+        spreader = KeySpreader(SpreadKeys(choices=2, tracked_keys=tracked_keys), 36)
+        for _ in range(records):
+            key = b"%d" % random.randrange(500)
+            places.setdefault(key, set()).add(spreader.partition(key, 100))
+    assert max(map(len, places.values())) == 2 - (records == 1)
+
+
+def test_a_hot_key_is_spread_by_producers_that_live_for_a_hundred_records() -> None:
+    random, places = Random(1), set()
+    for _ in range(20):
+        spreader = KeySpreader(SpreadKeys(choices=2), 36)
+        for number in range(100):
+            found = spreader.partition(b"hot" if random.random() < 0.5 else b"%d" % number, 100)
+            places.add(found)
+    assert len(places) == 36
 
 
 def test_the_first_candidate_is_where_kafka_puts_the_key_and_all_producers_agree_on_the_others() -> None:
