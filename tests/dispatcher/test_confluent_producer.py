@@ -6,13 +6,14 @@ import gc
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka.partitioner.default import murmur2
+from seeds import SEED
 from topics import WAIT_S, until
 from uneven import ERRORS, FEW, LEASE_RECORDS, PARTITIONS, leader_of, unacknowledged
 
@@ -69,27 +70,68 @@ def test_records_without_a_key_fill_a_batch_before_the_next(make: Callable[..., 
     assert {records % 9 for records in found.values()} == {0}
 
 
-def test_keyed_records_go_where_their_keys_belong(make: Callable[..., ConfluentProducer], topic: str) -> None:
-    producer = make()
-    found: dict[bytes, int] = {}
-    for key in (b"%d" % number for number in range(50)):
+PARTITIONERS = ["consistent", "consistent_random", "murmur2", "murmur2_random", "fnv1a", "fnv1a_random"]
+"""librdkafka's, but for ``random``, which puts keys anywhere."""
+KEYS = [b"", "", b"\x00", b"\xff" * 9, "Schlüssel", *(Random(SEED).randbytes(each) for each in range(1, 40))]
+
+
+def places(producer: Producer, topic: str, keys: Sequence[str | bytes | None]) -> list[int]:
+    """The partition that each key's record goes to, without a batch that is begun for another."""
+    found: dict[int, int] = {}
+    for number, key in enumerate(keys):
         producer.produce(
-            topic, b"v", key, on_delivery=lambda _, message: found.update({message.key(): message.partition()})
+            topic, b"v", key, on_delivery=lambda _, message, number=number: found.update({number: message.partition()})
         )
-    producer.produce(
-        topic, b"v", "text", callback=lambda _, message: found.update({message.key(): message.partition()})
-    )
     producer.flush()
-    assert found == {key: (murmur2(key) & 0x7FFFFFFF) % PARTITIONS for key in found}
-    assert len(found) == 51
+    return [found[number] for number in range(len(keys))]
+
+
+def configured(partitioner: str | None, where: str) -> dict[str, Any]:
+    if partitioner is None:
+        return {}
+    return {"partitioner": partitioner} if where == "itself" else {"default.topic.config": {"partitioner": partitioner}}
+
+
+@pytest.mark.parametrize("where", ["itself", "default.topic.config"])
+@pytest.mark.parametrize("partitioner", [None, *PARTITIONERS])
+def test_keys_go_where_librdkafka_puts_them(
+    make: Callable[..., ConfluentProducer],
+    cluster: ThreadedCoordinator,
+    topic: str,
+    partitioner: str | None,
+    where: str,
+) -> None:
+    """Whatever its partitioner is, so that a program may change one producer for the other while it runs."""
+    settings = configured(partitioner, where)
+    bare = Producer({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0, "linger.ms": 0, **settings})
+    ours = make(**settings)
+    empty_goes_anywhere = partitioner in (None, "consistent_random")
+    keys = [key for key in KEYS if key or not empty_goes_anywhere]
+    assert places(ours, topic, keys) == places(bare, topic, keys)
+    if partitioner in ("consistent", "murmur2", "fnv1a"):
+        assert places(ours, topic, [None] * 20) == places(bare, topic, [None] * 20)
+    spreading = make(Dispatcher(spread={topic: SpreadKeys(choices=1)}), **settings)
+    assert places(spreading, topic, keys) == places(bare, topic, keys), "that is where keys are spread from"
+
+
+@pytest.mark.parametrize("partitioner", [None, "consistent_random", "murmur2_random", "fnv1a_random", "random"])
+def test_records_without_a_key_go_to_the_best_broker(
+    make: Callable[..., ConfluentProducer], topic: str, partitioner: str | None
+) -> None:
+    settings = configured(partitioner, "itself")
+    producer = make(**settings)
+    keyless = [None, b"", ""] if partitioner in (None, "consistent_random") else [None]
+    for key in keyless:
+        with producer.dispatcher.related():
+            assert len(set(places(producer, topic, [key] * 20))) == 1, "as the dispatcher decides"
 
 
 def test_a_key_is_spread_where_that_was_asked_for(make: Callable[..., ConfluentProducer], topic: str) -> None:
     producer, deliveries = make(Dispatcher(spread={topic: SpreadKeys()})), Deliveries()
-    for _ in range(2 * PARTITIONS):
+    for _ in range(10 * PARTITIONS):
         producer.produce(topic, b"v", "hot", on_delivery=deliveries)
     producer.flush()
-    assert Counter(deliveries.partitions) == dict.fromkeys(range(PARTITIONS), 2)
+    assert Counter(deliveries.partitions) == dict.fromkeys(range(PARTITIONS), 10)
 
 
 def test_a_slowed_broker_gets_less_and_comes_back(
@@ -258,8 +300,8 @@ def test_what_is_no_dispatcher_is_refused() -> None:
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
-        ({"partitioner": "random"}, "partitioner is 'random'"),
-        ({"default.topic.config": {"partitioner": "random"}}, "partitioner is 'random'"),
+        ({"partitioner_cb": print}, "partitioner_cb is for a function in C"),
+        ({"default.topic.config": {"partitioner_cb": print}}, "partitioner_cb is for a function in C"),
         ({"delivery.report.only.error": True}, "delivery.report.only.error hides"),
     ],
 )

@@ -17,7 +17,7 @@ from loadwise.dispatcher.keys import partition_of
 from loadwise.dispatcher.leases import Lease, lease_from
 from loadwise.dispatcher.metrics import Metric
 from loadwise.dispatcher.readings import Readings
-from loadwise.dispatcher.spread_keys import SpreadKeys, SpreadTopics
+from loadwise.dispatcher.spread_keys import PartitionOf, SpreadKeys, SpreadTopics
 from loadwise.dispatcher.table import NO_LEADER, Table, table_of
 
 BATCH_BYTES = 16_384
@@ -107,7 +107,7 @@ _RELATED: ContextVar[_Block | None] = ContextVar("loadwise_related", default=Non
 
 
 class Dispatcher:
-    """Sends each batch to the broker that has room for it, and keyed records where Kafka puts their keys.
+    """Sends each batch to the broker that has room for it, and keyed records where the client puts their keys.
 
     ``metrics`` are loads of brokers by name, besides ``latency`` and ``in_flight``, which the producer sees itself.
     ``weights`` say how much each of them matters, 1 by default. The table of brokers is rebuilt every ``lease_s``
@@ -145,15 +145,23 @@ class Dispatcher:
         self._turns: dict[str, _Turn] = {}
 
     def follow(
-        self, client: Client, *, batch_bytes: int = BATCH_BYTES, linger_s: float = 0.0, turn_s: float | None = None
+        self,
+        client: Client,
+        *,
+        batch_bytes: int = BATCH_BYTES,
+        linger_s: float = 0.0,
+        turn_s: float | None = None,
+        home: PartitionOf = partition_of,
     ) -> None:
         """Serve this client, whose batches have this size and linger. Raises `BadDispatcherError` if there is one.
 
         A batch is filled for ``turn_s`` at most; a client that does not show when it was sent gives its linger time.
+        The client places keys by ``home``.
         """
         if self._client is not None and self._client is not client:
             raise BadDispatcherError(_IN_USE)
         self._client = client
+        self._spread.home = home
         self._batching = _Batching(max(batch_bytes, 1), linger_s, max(TURN_S, linger_s) if turn_s is None else turn_s)
 
     def partition(self, topic: str, key: bytes | None = None, size: int = 0) -> int:
@@ -237,7 +245,7 @@ class Dispatcher:
         if not count:
             return NO_LEADER
         if topic not in self._spread.settings:
-            return partition_of(key, count)
+            return self._spread.home(key, count)
         with self._lock:
             return self._spread.partition(topic, key, size + _RECORD_BYTES, count)
 

@@ -1,8 +1,9 @@
-"""The partition of a key for Kafka's producers: Java's default, and librdkafka's ``murmur2_random``."""
+"""The partition of a key: by Java's default, which most clients share, and by librdkafka's partitioners."""
 
 from __future__ import annotations
 
 from struct import Struct, unpack_from
+from zlib import crc32
 
 _M = 0x5BD1E995
 _MASK = 0xFFFFFFFF
@@ -28,3 +29,16 @@ def murmur2(data: bytes) -> int:
 def partition_of(key: bytes, partitions: int) -> int:
     """Return the partition of a key (``BuiltInPartitioner.partitionForKey``)."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+def partition_by_crc32(key: bytes, partitions: int) -> int:
+    """Return the partition of a key under librdkafka's ``consistent`` and ``consistent_random``, its default."""
+    return crc32(key) % partitions
+
+
+def partition_by_fnv1a(key: bytes, partitions: int) -> int:
+    """Return the partition of a key under librdkafka's ``fnv1a`` and ``fnv1a_random`` (``rd_fnv1a``)."""
+    digest = 0x811C9DC5
+    for byte in key:
+        digest = (digest ^ byte) * 0x01000193 & _MASK
+    return min(digest, -digest & _MASK) % partitions  # the absolute value of a signed number, as Sarama takes it

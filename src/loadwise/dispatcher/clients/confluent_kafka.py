@@ -1,7 +1,7 @@
 """confluent-kafka: a `Producer` whose partitions a dispatcher chooses.
 
-librdkafka calls no partitioner of Python's, so the partition is chosen before ``produce``. Keys are left to its own
-``murmur2_random``, unless the dispatcher spreads those of the topic.
+librdkafka calls no partitioner of Python's, so the partition is chosen before ``produce``. Keys are left to
+librdkafka's own ``partitioner``, unless the dispatcher spreads those of the topic.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import asyncio
 import weakref
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from loadwise.dispatcher.background import Background
 from loadwise.dispatcher.clients.errors import report
 from loadwise.dispatcher.dispatcher import Dispatcher, free_dispatcher
 from loadwise.dispatcher.errors import BadDispatcherError
+from loadwise.dispatcher.keys import partition_by_crc32, partition_by_fnv1a, partition_of
+from loadwise.dispatcher.spread_keys import PartitionOf
 from loadwise.dispatcher.table import NO_LEADER
 from loadwise.installation import pip_install
 
@@ -26,6 +28,8 @@ except ImportError as error:
     raise ImportError(f"confluent-kafka is not installed; get it with: {pip_install('confluent-kafka')}") from error
 
 OnDelivery = Callable[[Any, Any], None]
+
+_TEXT = (bytes, str)
 
 _produce = Producer.produce
 
@@ -49,11 +53,34 @@ _NETWORK = frozenset(
 """The codes of a broker that does not answer."""
 
 
+class _Partitioner(NamedTuple):
+    """What a value of librdkafka's ``partitioner`` means."""
+
+    home: PartitionOf
+    """Where a key goes; ``random`` sends it anywhere."""
+    is_random: bool
+    """Whether records without a key go anywhere, and not all to one partition."""
+    empty_is_no_key: bool = False
+    """Whether a record with an empty key has none."""
+
+
+_PARTITIONERS = {
+    "consistent": _Partitioner(partition_by_crc32, is_random=False),
+    "consistent_random": _Partitioner(partition_by_crc32, is_random=True, empty_is_no_key=True),
+    "fnv1a": _Partitioner(partition_by_fnv1a, is_random=False),
+    "fnv1a_random": _Partitioner(partition_by_fnv1a, is_random=True),
+    "murmur2": _Partitioner(partition_of, is_random=False),
+    "murmur2_random": _Partitioner(partition_of, is_random=True),
+    "random": _Partitioner(partition_of, is_random=True),
+}
+_DEFAULT_PARTITIONER = "consistent_random"
+
+
 def confluent_producer(config: Mapping[str, Any], *, dispatcher: Dispatcher | None = None) -> ConfluentProducer:
     """Return a `confluent_kafka.Producer` that sends each batch to the broker with room for it.
 
-    ``config`` is that of `Producer` except ``partitioner``. Raises `BadDispatcherError` for another partitioner than
-    ``murmur2_random``, for ``delivery.report.only.error``, and if the dispatcher serves another producer.
+    ``config`` is that of `Producer`. Raises `BadDispatcherError` for ``partitioner_cb`` and
+    ``delivery.report.only.error``, and if the dispatcher serves another producer.
     """
     return ConfluentProducer(free_dispatcher(dispatcher), config)
 
@@ -61,22 +88,26 @@ def confluent_producer(config: Mapping[str, Any], *, dispatcher: Dispatcher | No
 class ConfluentProducer(Producer):
     """A `confluent_kafka.Producer` with a dispatcher; `confluent_producer` makes it.
 
-    The first record waits up to 5 seconds for metadata, except in an event loop. The dispatcher chooses no partition in
-    ``produce_batch``.
+    The first record waits up to 5 seconds for metadata, except in an event loop. librdkafka chooses the partitions of
+    keys and of ``produce_batch``, and of all records if its ``partitioner`` sends those without a key to one partition.
     """
 
     def __init__(self, dispatcher: Dispatcher, config: Mapping[str, Any]) -> None:
         given: object = config
         if not isinstance(given, Mapping):
             raise BadDispatcherError(f"config is {given!r}; it must be a mapping of librdkafka's settings")
-        for settings in (config, config.get("default.topic.config") or {}):
-            if (partitioner := settings.get("partitioner", "murmur2_random")) != "murmur2_random":
-                raise BadDispatcherError(f"partitioner is {partitioner!r}; leave it out, the dispatcher chooses")
+        of_topics = config.get("default.topic.config") or {}  # librdkafka prefers what stands there
+        if "partitioner_cb" in (settings := {**config, **of_topics}):
+            raise BadDispatcherError(
+                "partitioner_cb is for a function in C, and librdkafka calls none of Python's; leave it out, and give"
+                " produce() a partition where the dispatcher must not choose one"
+            )
         if str(config.get("delivery.report.only.error", False)).lower() == "true":
             raise BadDispatcherError(
                 "delivery.report.only.error hides acknowledgements from the dispatcher; leave it out"
             )
-        super().__init__({**config, "partitioner": "murmur2_random"})
+        super().__init__({**config})
+        self._partitioner = _PARTITIONERS[settings.get("partitioner", _DEFAULT_PARTITIONER)]
         self.dispatcher = dispatcher
         self._on_delivery: OnDelivery | None = config.get("on_delivery")
         self._batches: dict[str, _Batch] = {}
@@ -89,7 +120,8 @@ class ConfluentProducer(Producer):
         batch_bytes = int(config.get("batch.size", 1_000_000))
         turn_ms = float(config.get("sticky.partitioning.linger.ms", 2 * linger_ms))  # librdkafka's default
         client = cast("ConfluentProducer", weakref.proxy(self))  # `del` ends a producer only if it is in no cycle
-        dispatcher.follow(client, batch_bytes=batch_bytes, linger_s=linger_ms / 1000, turn_s=turn_ms / 1000)
+        home = self._partitioner.home
+        dispatcher.follow(client, batch_bytes=batch_bytes, linger_s=linger_ms / 1000, turn_s=turn_ms / 1000, home=home)
 
     def produce(  # noqa: PLR0917 (confluent-kafka's)
         self,
@@ -107,46 +139,49 @@ class ConfluentProducer(Producer):
         if not _are_texts(topic, value or b"", key or b""):
             _produce(self, topic, value, key, partition, told, None, timestamp, headers)  # which says what is wrong
             return
-        if partition != NO_LEADER or (key is not None and not self.dispatcher.spreads(topic)):
-            self._produce_to(partition, topic, value, key, told, timestamp, headers)
-            return
-        if topic not in self._topics:
-            self._await_metadata(topic)
         size = 0 if value is None else len(value)
-        chosen = self.dispatcher.partition(topic, key.encode() if isinstance(key, str) else key, size)
+        chosen = partition
+        if partition == NO_LEADER:
+            has_key = key is not None and (key or not self._partitioner.empty_is_no_key)
+            if self.dispatcher.spreads(topic) if has_key else self._partitioner.is_random:
+                if topic not in self._topics:
+                    self._await_metadata(topic)
+                spread = (key.encode() if isinstance(key, str) else key) if has_key else None
+                chosen = self.dispatcher.partition(topic, spread, size)
+        batch = self._batches.get(topic)
         try:
-            self._produce_to(chosen, topic, value, key, told, timestamp, headers)
+            if batch is not None and batch.partition == chosen and batch.waits:
+                _produce(self, topic, value, key, chosen, told, None, timestamp, headers)
+                batch.size += size
+            else:
+                self._begin_batch(topic, value, key, chosen, told, timestamp, headers)
         except KafkaException as error:
-            if chosen == NO_LEADER or error.args[0].code() != KafkaError._UNKNOWN_PARTITION:
+            if chosen == partition or error.args[0].code() != KafkaError._UNKNOWN_PARTITION:
                 raise
             self._forget(topic)
             _produce(self, topic, value, key, NO_LEADER, told, None, timestamp, headers)
 
-    def _produce_to(  # noqa: PLR0917 (in the order of use)
+    def _begin_batch(  # noqa: PLR0917 (as `produce`)
         self,
-        partition: int,
         topic: str,
         value: str | bytes | None,
         key: str | bytes | None,
+        partition: int,
         told: OnDelivery | None,
         timestamp: int,
         headers: Any,
     ) -> None:
-        """Produce a record to a partition, as part of a batch if its leader is known."""
+        """Produce a record that begins a batch, if the leader of its partition is known."""
+        if partition == NO_LEADER or (leader := self._leader(topic, partition)) == NO_LEADER:
+            _produce(self, topic, value, key, partition, told, None, timestamp, headers)
+            return
         size = 0 if value is None else len(value)
-        batch = self._batches.get(topic)
-        if batch is not None and batch.partition == partition and batch.waits:
-            _produce(self, topic, value, key, partition, told, None, timestamp, headers)
-            batch.size += size
-        elif partition == NO_LEADER or (leader := self._leader(topic, partition)) == NO_LEADER:
-            _produce(self, topic, value, key, partition, told, None, timestamp, headers)
-        else:
-            batch = self._batches[topic] = _Batch(self.dispatcher, leader, topic, partition, size, told)
-            try:
-                _produce(self, topic, value, key, partition, batch.delivered, None, timestamp, headers)
-            except BaseException:
-                batch.take_back()
-                raise
+        batch = self._batches[topic] = _Batch(self.dispatcher, leader, topic, partition, size, told)
+        try:
+            _produce(self, topic, value, key, partition, batch.delivered, None, timestamp, headers)
+        except BaseException:
+            batch.take_back()
+            raise
 
     def leaders(self, topic: str) -> Mapping[int, int]:
         """Return the leader of each partition; none before the first answer, when librdkafka chooses itself."""
@@ -226,7 +261,7 @@ def _topics(of: weakref.ref[ConfluentProducer]) -> Mapping[str, TopicMetadata]:
 
 
 def _are_texts(topic: object, value: object, key: object) -> bool:
-    return isinstance(topic, str) and isinstance(value, bytes | str) and isinstance(key, bytes | str)
+    return isinstance(topic, str) and isinstance(value, _TEXT) and isinstance(key, _TEXT)
 
 
 def _in_event_loop() -> bool:
