@@ -44,7 +44,8 @@ class Restraint:
     def asked(self, now_ms: int) -> None:
         """Note that a rebalance was requested."""
         times = min(2 * self._price.times, self._tuning.dearest) if self._owed_s > 0 else self._price.times
-        self._price = Price(self._lacking_s(now_ms) + self._stop_s, times)
+        # A rebalance that waits for a member that hangs does not use up more than ten minutes save.
+        self._price = Price(min(self._lacking_s(now_ms) + self._stop_s, 2 * self._most_s), times)
         self._asked_ms = (*self._asked_ms[-_KEPT:], now_ms)
         self._owed_s = self._price_s if self._pays else 0.0
         self._due, self._exhausted_told = 0.0, False
@@ -94,8 +95,11 @@ class Restraint:
 
     def exhausted(self, now_ms: int, *, asking: bool = False) -> bool:
         """Return whether the budget of standstill is used up; with ``asking``, after the next request."""
-        most_s = self._settings.standstill * self._tuning.saved_s
-        return self._lacking_s(now_ms) + (self._stop_s if asking else 0.0) >= most_s
+        return self._lacking_s(now_ms) + (self._stop_s if asking else 0.0) >= self._most_s
+
+    @property
+    def _most_s(self) -> float:
+        return self._settings.standstill * self._tuning.saved_s
 
     def _lacking_s(self, now_ms: int) -> float:
         if not self._asked_ms:
