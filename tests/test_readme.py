@@ -34,9 +34,7 @@ def test_the_first_shell_block_is_the_two_commands_that_do_everything() -> None:
 def test_ci_calls_the_readmes_test_command() -> None:
     _, test = _first_shell_block()
     lines = (ROOT / ".ci" / "run").read_text().splitlines()
-    assert test in [line.removeprefix("once_more ") for line in lines], (
-        "alone, or by the function that repeats what failed"
-    )
+    assert test in [line.removeprefix("step ") for line in lines], "alone, or by the function that shows the minutes"
 
 
 def test_the_table_and_the_picture_are_those_of_make_readme() -> None:

@@ -113,7 +113,7 @@ def tls(stores):
         Coordinator({"t": 2}, advertised_host="127.0.0.1", advertised_port=proxy.port).in_thread() as coordinator,
     ):
         # Where it listens; what it says of itself is the proxy's address.
-        proxy.target = coordinator._embedded.server._listeners._servers[0].sockets[0].getsockname()
+        proxy.target = coordinator._embedded.server._listeners._sockets[0].getsockname()
         yield f"127.0.0.1:{proxy.port}"
 
 
