@@ -24,6 +24,7 @@ from loadwise.assignor.listener import Listener
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.load.lag import LagLoad
+from loadwise.assignor.load.prompt import Prompt
 from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.model import (
     LARGEST,
@@ -44,6 +45,7 @@ from loadwise.protocol.live_notes import MemberNotes
 log = logging.getLogger(__name__)
 
 _WATCHING = "Watching the load"
+_PATIENCE_S = 1.0
 
 
 class ClusterView(Protocol):
@@ -79,7 +81,9 @@ class Participant:
         rack: str | None = None,
         load: LoadSource | None = None,
     ) -> None:
-        self.targets = Targets(chosen(assignor), load)
+        self.leader: Leader | None = None
+        """Keeps the load even while this member leads, if `lead_by` made it."""
+        self.targets = Targets(chosen(assignor), None)
         """Makes the assignments while this member leads, and counts those without a load."""
         self._elected: Strategy | None = None
         self._capacity = 1.0
@@ -87,8 +91,7 @@ class Participant:
         if capacity is not None:
             self.capacity = capacity
         self.rack = rack or None
-        self.leader: Leader | None = None
-        """Keeps the load even while this member leads, if `lead_by` made it."""
+        self.load = load
         self.listener: Listener | None = None
         """Calls the user's ``on_decision``; None without one."""
         self.live: LiveSettings | None = None
@@ -107,11 +110,17 @@ class Participant:
     @property
     def load(self) -> LoadSource | None:
         """Where the load comes from; None without one."""
-        return self.targets.load
+        load = self.targets.load
+        return load.source if isinstance(load, Prompt) else load
 
     @load.setter
     def load(self, load: LoadSource | None) -> None:
-        self.targets.load = load
+        self.targets.load = load if load is None or load is self.leader else Prompt(load)
+
+    def answer_within(self, session_timeout_s: float) -> None:
+        """Give the user's load source a tenth of the session timeout, or a second if that is shorter."""
+        if isinstance(self.targets.load, Prompt):
+            self.targets.load.limit_s = min(_PATIENCE_S, session_timeout_s / 10)
 
     @property
     def strategies(self) -> tuple[Strategy, ...]:

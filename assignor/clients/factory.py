@@ -118,6 +118,8 @@ def plan(
             )
         else:
             participant.load = load_of(lag, load)
+    if "session_timeout_ms" in config:
+        participant.answer_within(config["session_timeout_ms"] / 1000)
     plugs = [client.assignor(participant, strategy) for strategy in participant.strategies]
     return ConsumerPlan(topics=topics, config=config, participant=participant, lag=lag, plugs=plugs)
 
