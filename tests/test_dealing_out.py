@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from crashed_once import CrashedOnce
 
 SUPPORT = Path(__file__).with_name("support")
 SCHEDULER = """
@@ -79,3 +80,18 @@ def test_a_process_that_still_collects_gets_no_test(pytester: pytest.Pytester, m
     )
     done = pytester.runpytest_subprocess("-p", "xdist.plugin", "-n", "2", "--dist", "loadgroup")
     done.assert_outcomes(passed=10, failed=2)
+
+
+@pytest.mark.parametrize(
+    ("test", "group"),
+    [
+        ("tests/spark_source/test_stream.py::test_a[1]", "spark"),
+        ("tests/coordinator/storage/test_restarts_same_as_kafka.py::test_a[1]", "test_restarts_same_as_kafka.py"),
+        ("tests/tools/test_planned_by_balance.py::test_a[1]", "tools"),
+        ("tests/tools/test_tools_same_as_kafka.py::test_a[1]", "tools"),
+        ("tests/test_readme.py::test_a[1]", "tests/test_readme.py::test_a[1]"),
+    ],
+)
+def test_tests_that_share_a_jvm_are_dealt_out_together(test: str, group: str) -> None:
+    scheduler = CrashedOnce.__new__(CrashedOnce)  # it would ask for what pytest-xdist has in a run
+    assert scheduler._split_scope(test).endswith(group)

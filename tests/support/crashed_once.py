@@ -1,9 +1,9 @@
-"""How pytest-xdist deals tests out: one process has Spark, and no test ends two processes."""
+"""How pytest-xdist deals tests out: what is started once has one process, and no test ends two processes."""
 
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 
 from xdist.scheduler.loadgroup import LoadGroupScheduling
@@ -12,6 +12,25 @@ from xdist.workermanage import WorkerController
 ROOT = Path(__file__).parents[2]
 USES_SPARK = re.compile(r"^(?:async )?def \w+\((?:[^()]*[ ,])?spark[,):]", re.MULTILINE)
 """A test or a fixture that asks for the fixture ``spark``."""
+STARTS_KAFKA = re.compile(r"\b(?:kafka_from_jars|three_kafkas)\(")
+
+
+@cache
+def _groups() -> dict[str, str]:
+    """The files whose tests share a Spark session or an Apache Kafka of their own, each with its group's name.
+
+    In a second process these would start another JVM. Only the Kafkas of tests/conftest.py are started by each.
+    """
+    groups: dict[str, str] = {}
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        name, text, conftest = file.relative_to(ROOT).as_posix(), file.read_text(), file.with_name("conftest.py")
+        if USES_SPARK.search(text):
+            groups[name] = "spark"
+        elif STARTS_KAFKA.search(text) and 'scope="module"' in text:
+            groups[name] = name
+        elif conftest.exists() and STARTS_KAFKA.search(conftest.read_text()):
+            groups[name] = file.parent.name
+    return groups
 
 
 class CrashedOnce(LoadGroupScheduling):
@@ -21,18 +40,12 @@ class CrashedOnce(LoadGroupScheduling):
     takes its timeout again and again.
     """
 
-    @cached_property
-    def _spark_files(self) -> frozenset[str]:
-        """The files of tests that share a Spark session: in a second process it would start a second JVM."""
-        files = (ROOT / "tests").rglob("test_*.py")
-        return frozenset(file.relative_to(ROOT).as_posix() for file in files if USES_SPARK.search(file.read_text()))
-
     def _split_scope(self, nodeid: str) -> str:
-        """What a test is dealt out with: those that share the Spark session, or nothing else.
+        """What a test is dealt out with: those that share what is started once, or nothing else.
 
         The mark ``xdist_group`` has no effect with pytest 9.2: https://github.com/pytest-dev/pytest-xdist/issues/1386
         """
-        return "spark" if nodeid.partition("::")[0] in self._spark_files else nodeid
+        return _groups().get(nodeid.partition("::")[0], nodeid)
 
     def schedule(self) -> None:
         """Deal out tests, two at least to each process: it does not begin one before it knows the next.
