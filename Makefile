@@ -24,7 +24,7 @@ test-kafka: $(VENV)/.dev
 	$(BIN)/python tests/support/fetched.py
 	$(BIN)/python -m pytest -m "$(KAFKA)" -n 3 --dist loadgroup $(TESTS)
 
-# Its scenes of real groups under a load that shifts. They measure times, so nothing else runs beside them; -rP shows the figures.
+# Its scenes of real groups under a load that shifts. They measure times, so nothing else runs beside them.
 # Ten calm minutes: make test-live CALM_S=600 TESTS=tests/live/test_steady_and_restart.py::test_steady
 CALM_S ?= 120
 test-live: $(VENV)/.dev

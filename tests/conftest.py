@@ -14,7 +14,7 @@ from random import Random
 
 import pytest
 from crashed_once import CrashedOnce
-from figures import Figure, Row, lines, table
+from figures import Figure, Row, lines, rows, table
 from kafka_process import RETENTION_CHECK_INTERVAL_MS, running_kafka
 from missing import skipped_where_missing
 from secured_kafka import SecuredKafka, secured_kafka
@@ -27,13 +27,15 @@ register_profiles()
 LONGEST_OF_A_SLICE_S = 600
 """A test that may take longer is left to the whole long tier."""
 STARTED_S = time.monotonic()
+FIGURES = "figures"
+"""The property of a test's report that has what it measured."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """pytest: options of these tests alone."""
     group = parser.getgroup("loadwise's own tests")
     group.addoption("--shuffle", type=int, metavar="SEED", help="run the tests in an order that this seed decides")
-    group.addoption("--figures", metavar="FILE", help="append what live scenes measure to this file")
+    group.addoption("--figures", metavar="FILE", help="write what live scenes have measured to this file")
     group.addoption("--minutes", type=float, help="skip the tests that would begin later than so many minutes")
 
 
@@ -70,11 +72,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """pytest: show in one line how many tests were skipped, and why."""
+    """pytest: show in one line how many tests were skipped, and why; then what live scenes have measured."""
     skipped = [report.longrepr for report in terminalreporter.stats.get("skipped", ())]
     reasons = Counter(reason.removeprefix("Skipped: ") for _, _, reason in skipped)
     if reasons:
         terminalreporter.write_line("skipped: " + "; ".join(f"{count} ({reason})" for reason, count in reasons.items()))
+    reports = [report for stat in ("passed", "failed") for report in terminalreporter.stats.get(stat, ())]
+    properties = [each for report in reports if report.when == "call" for each in report.user_properties]
+    measured = "".join(value for name, value in properties if name == FIGURES)
+    if measured:
+        terminalreporter.write_line(table(rows(measured)))
+    if file := terminalreporter.config.getoption("figures"):
+        Path(file).write_text(measured, encoding="utf-8")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -119,17 +128,13 @@ def broker(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def record(request: pytest.FixtureRequest) -> Callable[[Iterable[Figure]], None]:
-    """``record(figures)`` prints what a live scene measured, and appends it to the file of ``--figures``."""
+    """``record(figures)``: what a live scene has measured, for the table at the end of the run."""
     scene = request.node.name.removeprefix("test_")
 
-    def write(figures: Iterable[Figure]) -> None:
-        rows = [Row(scene, figure) for figure in figures]
-        print(table(rows))
-        if file := request.config.getoption("figures"):
-            with Path(file).open("a", encoding="utf-8") as output:
-                output.write(lines(rows))
+    def keep(figures: Iterable[Figure]) -> None:
+        request.node.user_properties.append((FIGURES, lines(Row(scene, figure) for figure in figures)))
 
-    return write
+    return keep
 
 
 @pytest.fixture
