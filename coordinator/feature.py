@@ -9,6 +9,7 @@ from uuid import UUID
 from loadwise.coordinator.calls import Answer, Call
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.configs.definitions import Definition
+from loadwise.coordinator.configs.group_numbers import GroupNumber
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.kind import GroupKind
 from loadwise.coordinator.keeper import Place, Snapshot
@@ -32,10 +33,10 @@ class Feature:
     """Its settings by Kafka's names."""
     other_settings: ClassVar[Sequence[str]] = ()
     """The names of settings that are read before a cluster begins."""
+    group_numbers: ClassVar[Sequence[GroupNumber]] = ()
+    """The numbers that groups of its kind can have in place of the broker's."""
     group_configs: ClassVar[Sequence[Definition]] = ()
-    """The configs that groups of its kind can have in place of the broker's."""
-    group_bounds: ClassVar[Mapping[str, int]] = {}
-    """Kafka's defaults of their largest values."""
+    """The other configs of groups of its kind."""
 
     group_kind: GroupKind | None = None
     """The kind of group that it adds."""

@@ -10,54 +10,54 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from loadwise.coordinator.configs.definitions import BadConfigError, Definitions
+from loadwise.coordinator.configs.group_numbers import GroupNumber
 from loadwise.coordinator.features import features
-from loadwise.coordinator.setting import bounds_of_times, group_number
+from loadwise.coordinator.groups.consumer.limits import NUMBERS
 
-_KERNELS = (
-    group_number("consumer.assignment.interval.ms", 1000, 0),
-    group_number("consumer.heartbeat.interval.ms", 5000, 1),
-    group_number("consumer.session.timeout.ms", 45_000, 1),
-)
+
+@cache
+def _numbers() -> Mapping[str, GroupNumber]:
+    """Return the numbers of all kinds of groups by name."""
+    of_features = (each for feature in features() for each in feature.group_numbers)
+    return {each.name: each for each in (*NUMBERS, *of_features)}
 
 
 @cache
 def group_configs() -> Definitions:
     """Return the configs of all kinds of groups."""
-    return Definitions("group", [*_KERNELS, *(each for feature in features() for each in feature.group_configs)])
-
-
-@cache
-def _most() -> Mapping[str, tuple[str, int]]:
-    """Return for a group's config the broker's setting for the largest value, and Kafka's default of that."""
-    defaults = dict(bounds_of_times("consumer"))
-    for feature in features():
-        defaults.update(feature.group_bounds)
-    return {name: (f"group.{name.replace('.', '.max.', 1)}", most) for name, most in defaults.items()}
+    numbers = (each.definition for each in _numbers().values())
+    others = (each for feature in features() for each in feature.group_configs)
+    return Definitions("group", sorted([*numbers, *others], key=lambda each: each.name))
 
 
 def bounds() -> Iterator[str]:
     """Return the brokers' settings for the largest and the smallest values."""
-    for setting, _ in _most().values():
-        yield from (setting, _least(setting))
+    for number in _numbers().values():
+        if number.bound is not None:
+            yield from (number.largest, number.smallest)
 
 
-def _least(setting: str) -> str:
-    return setting.replace(".max.", ".min.", 1)
+def check_values(configs: Mapping[str, str], of_brokers: Mapping[str, str]) -> None:
+    """Raise `BadConfigError` for a value that is too large or too small, or a session shorter than its heartbeats.
 
-
-def check_bounds(configs: Mapping[str, str], as_started: Mapping[str, str]) -> None:
-    """Raise `BadConfigError` for a value that is too large or too small.
-
-    ``configs`` are those of a group, which are numbers where they have to be. ``as_started`` are the settings that the
-    brokers were started with, by Kafka's names.
+    ``configs`` are those of a group, which are numbers where they have to be. ``of_brokers`` are the brokers' settings
+    by Kafka's names, and of the bounds those that they were started with.
     """
-    for name, value in configs.items():
-        if name not in _most():
+    own = {number: int(configs[name]) for name, number in _numbers().items() if name in configs}
+    for number, value in own.items():
+        if number.bound is None:
             continue
-        setting, default = _most()[name]
-        most = int(as_started.get(setting, default))
-        if int(value) > most:
-            raise BadConfigError(f"{name} must be less than or equal to {setting}, which is {most}")
-        lower = _least(setting)
-        if lower in as_started and int(value) < int(as_started[lower]):
-            raise BadConfigError(f"{name} must be greater than or equal to {lower}, which is {as_started[lower]}")
+        most, least = int(of_brokers.get(number.largest, number.bound)), of_brokers.get(number.smallest)
+        if value > most:
+            raise BadConfigError(f"{number.name} must be less than or equal to {number.largest}, which is {most}")
+        if least is not None and value < int(least):
+            raise BadConfigError(f"{number.name} must be greater than or equal to {number.smallest}, which is {least}")
+    for number in own:
+        kind = number.name.partition(".")[0]
+        session, heartbeat = (f"{kind}.{each}" for each in ("session.timeout.ms", "heartbeat.interval.ms"))
+        if int(_value(session, configs, of_brokers)) <= int(_value(heartbeat, configs, of_brokers)):
+            raise BadConfigError(f"{session} must be greater than {heartbeat}")
+
+
+def _value(name: str, configs: Mapping[str, str], of_brokers: Mapping[str, str]) -> str:
+    return configs[name] if name in configs else of_brokers[_numbers()[name].of_brokers]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from numbers import Integral
 from typing import TypeAlias
 from uuid import UUID, uuid4
@@ -97,6 +98,7 @@ class Cluster:
             self.topics,
             self.topics,
             kinds=[each.group_kind for each in self.features if each.group_kind is not None],
+            configs_of=partial(self.resource_configs.of, ConfigResourceType.GROUP),
             records=[value for _, value in state.values if isinstance(value, Record)],
             now_ms=self.now_ms,
             keeper=keeper,

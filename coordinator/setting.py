@@ -1,13 +1,14 @@
-"""One setting under its name in Kafka's server.properties, and the configs that groups can have in its place."""
+"""One setting under its name in Kafka's server.properties."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from loadwise.coordinator.configs.definitions import INT_MAX, ConfigType, Definition, at_least, between
+from loadwise.coordinator.configs.definitions import INT_MAX, ConfigType
+from loadwise.coordinator.configs.group_numbers import GroupNumber
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 """What Java's ``parseInt`` accepts."""
@@ -39,22 +40,6 @@ def whole(part: str | type | None, field: str, least: int, most: int = INT_MAX) 
     return Setting(part, field, ConfigType.INT, read)
 
 
-def group_number(name: str, default: int, least: int, most: int = INT_MAX) -> Definition:
-    """Return the config of a group that is a whole number; ``default`` is Kafka's."""
-    check = at_least(least) if most == INT_MAX else between(least, most)
-    return Definition(name=name, type=ConfigType.INT, default=str(default), broker_config=f"group.{name}", check=check)
-
-
-def bounds_of_times(kind: str) -> Mapping[str, int]:
-    """Return Kafka's largest times of a kind of groups, by the names of a group's configs."""
-    return {
-        f"{kind}.assignment.interval.ms": 15_000,
-        f"{kind}.heartbeat.interval.ms": 15_000,
-        f"{kind}.session.timeout.ms": 60_000,
-    }
-
-
-def numbers_of_group(settings: Mapping[str, Setting], configs: Mapping[str, str]) -> dict[str, int]:
-    """Return the fields of these settings that a group's own configs replace; those have no ``group.`` in front."""
-    own = ((name.removeprefix("group."), setting.field) for name, setting in settings.items())
-    return {field: int(configs[name]) for name, field in own if name in configs}
+def setting_of(number: GroupNumber, part: str | type) -> Setting:
+    """Return the broker's setting of a number that groups can have of their own."""
+    return whole(part, number.field, number.least if number.least_of_brokers is None else number.least_of_brokers)

@@ -18,9 +18,9 @@ from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS
 from loadwise.coordinator.errors import BadAssignorError, BadSettingError
 from loadwise.coordinator.features import features
 from loadwise.coordinator.group_configs import bounds
-from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
+from loadwise.coordinator.groups.consumer.limits import NUMBERS, ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
-from loadwise.coordinator.setting import Setting, whole
+from loadwise.coordinator.setting import Setting, setting_of, whole
 from loadwise.nearest import did_you_mean
 
 log = logging.getLogger("loadwise.coordinator")
@@ -140,13 +140,11 @@ _KERNELS: Mapping[str, Setting] = {
     "default.replication.factor": whole(None, "default_replication_factor", 1),
     "delete.topic.enable": Setting(None, "delete_topics", ConfigType.BOOLEAN, _boolean),
     "connections.max.idle.ms": Setting(None, "connections_max_idle_ms", ConfigType.LONG, _idle_ms),
-    "group.consumer.assignment.interval.ms": whole("consumer_groups", "assignment_interval_ms", 0),
+    **{each.of_brokers: setting_of(each, "consumer_groups") for each in NUMBERS},
     "group.consumer.assignors": Setting("consumer_groups", "assignors", ConfigType.LIST, _names),
-    "group.consumer.heartbeat.interval.ms": whole("consumer_groups", "heartbeat_interval_ms", 1),
     "group.consumer.max.size": whole("consumer_groups", "max_size", 1),
     "group.consumer.migration.policy": Setting("consumer_groups", "migration_policy", ConfigType.STRING, _policy),
     "group.consumer.regex.refresh.interval.ms": whole("consumer_groups", "regex_refresh_interval_ms", 10_000),
-    "group.consumer.session.timeout.ms": whole("consumer_groups", "session_timeout_ms", 1),
     "group.coordinator.rebalance.protocols": Setting(None, "rebalance_protocols", ConfigType.LIST, _protocols),
     "group.initial.rebalance.delay.ms": whole("groups", "initial_rebalance_delay_ms", 0),
     "group.max.session.timeout.ms": whole("groups", "max_session_timeout_ms", 1),

@@ -25,8 +25,9 @@ from loadwise.coordinator.configs.topic_configs import (
     check_local_retention,
     check_topic_configs,
 )
-from loadwise.coordinator.group_configs import check_bounds, group_configs
+from loadwise.coordinator.group_configs import check_values, group_configs
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.settings import described
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import AlterConfigsRequest, IncrementalAlterConfigsRequest
 
@@ -134,7 +135,7 @@ def _change(cluster: Cluster, resource: _Resource, change: Change[_Resource], *,
     configs = change(before, definitions, resource)
     definitions.check(configs)
     if kind is ConfigResourceType.GROUP:
-        check_bounds(configs, cluster.settings.configs)
+        check_values(configs, {**described(cluster.settings), **cluster.settings.configs})
     if kind is ConfigResourceType.BROKER and any(before.get(each) != configs.get(each) for each in RETENTION):
         check_local_retention({**_started_with(cluster, name), **configs})
     if not validate_only:

@@ -41,8 +41,8 @@ class ShareGroups(Feature):
 
     flags: ClassVar[Mapping[str, tuple[int, int]]] = {"share.version": (0, 1)}
     settings = limits.SETTINGS
-    group_configs = limits.GROUP_CONFIGS
-    group_bounds = limits.GROUP_BOUNDS
+    group_numbers = limits.NUMBERS
+    group_configs = limits.OTHERS
     refusals: ClassVar[Mapping[str, Refused]] = {
         "DescribeShareGroupOffsets": Refused(
             [Rows("groups", "groups", answered=Rows("topics", "topics", inner=PARTITIONS))]

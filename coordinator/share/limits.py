@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from loadwise.coordinator.configs.definitions import ConfigType, Definition, one_of
-from loadwise.coordinator.setting import Setting, bounds_of_times, group_number, numbers_of_group, whole
+from loadwise.coordinator.configs.group_numbers import GroupNumber, numbers_of_group, times_of
+from loadwise.coordinator.setting import Setting, setting_of, whole
 from loadwise.coordinator.share.reset_strategies import is_reset_strategy
 
 
@@ -41,7 +42,7 @@ class ShareGroupLimits:
         """Return the limits of a group with these configs."""
         if not configs:
             return self
-        numbers = numbers_of_group(SETTINGS, configs)
+        numbers = numbers_of_group(NUMBERS, configs)
         return replace(
             self,
             **numbers,
@@ -51,19 +52,16 @@ class ShareGroupLimits:
         )
 
 
-SETTINGS: Mapping[str, Setting] = {
-    "group.share.assignment.interval.ms": whole(ShareGroupLimits, "assignment_interval_ms", 0),
-    "group.share.delivery.count.limit": whole(ShareGroupLimits, "delivery_count_limit", 2),
-    "group.share.heartbeat.interval.ms": whole(ShareGroupLimits, "heartbeat_interval_ms", 1),
-    "group.share.max.share.sessions": whole(ShareGroupLimits, "max_share_sessions", 1),
-    "group.share.max.size": whole(ShareGroupLimits, "max_size", 1),
-    "group.share.partition.max.record.locks": whole(ShareGroupLimits, "partition_max_record_locks", 100),
-    "group.share.record.lock.duration.ms": whole(ShareGroupLimits, "record_lock_duration_ms", 1),
-    "group.share.session.timeout.ms": whole(ShareGroupLimits, "session_timeout_ms", 1),
-}
-"""The brokers' settings by Kafka's names."""
-GROUP_CONFIGS = (
-    group_number("share.assignment.interval.ms", 1000, 0),
+NUMBERS = (
+    *times_of("share"),
+    GroupNumber("share.delivery.count.limit", "delivery_count_limit", 5, 2, bound=10),
+    GroupNumber("share.partition.max.record.locks", "partition_max_record_locks", 2000, 100, bound=4000),
+    GroupNumber(
+        "share.record.lock.duration.ms", "record_lock_duration_ms", 30_000, 1000, bound=60_000, least_of_brokers=1
+    ),
+)
+"""What a share group can have of its own, in place of the broker's."""
+OTHERS = (
     Definition(
         name="share.auto.offset.reset",
         type=ConfigType.STRING,
@@ -71,8 +69,6 @@ GROUP_CONFIGS = (
         broker_config="share.auto.offset.reset",
         check=lambda value: None if is_reset_strategy(value) else "unknown strategy",
     ),
-    group_number("share.delivery.count.limit", 5, 2),
-    group_number("share.heartbeat.interval.ms", 5000, 1),
     Definition(
         name="share.isolation.level",
         type=ConfigType.STRING,
@@ -80,21 +76,17 @@ GROUP_CONFIGS = (
         broker_config="share.isolation.level",
         check=one_of("read_committed", "read_uncommitted"),
     ),
-    group_number("share.partition.max.record.locks", 2000, 100),
-    group_number("share.record.lock.duration.ms", 30_000, 1000),
     Definition(
         name="share.renew.acknowledge.enable",
         type=ConfigType.BOOLEAN,
         default="true",
         broker_config="share.renew.acknowledge.enable",
     ),
-    group_number("share.session.timeout.ms", 45_000, 1),
 )
-"""What a share group can have of its own."""
-GROUP_BOUNDS: Mapping[str, int] = {
-    **bounds_of_times("share"),
-    "share.delivery.count.limit": 10,
-    "share.partition.max.record.locks": 4000,
-    "share.record.lock.duration.ms": 60_000,
+"""What only a group has."""
+SETTINGS: Mapping[str, Setting] = {
+    **{each.of_brokers: setting_of(each, ShareGroupLimits) for each in NUMBERS},
+    "group.share.max.share.sessions": whole(ShareGroupLimits, "max_share_sessions", 1),
+    "group.share.max.size": whole(ShareGroupLimits, "max_size", 1),
 }
-"""Kafka's defaults of the largest values that a group can have."""
+"""The brokers' settings by Kafka's names."""

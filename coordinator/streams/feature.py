@@ -51,8 +51,7 @@ class StreamsGroups(Feature):
 
     flags: ClassVar[Mapping[str, tuple[int, int]]] = {"streams.version": (0, 1)}
     settings = limits.SETTINGS
-    group_configs = limits.GROUP_CONFIGS
-    group_bounds = limits.GROUP_BOUNDS
+    group_numbers = limits.NUMBERS
     refusals: ClassVar[Mapping[str, Refused]] = {
         "StreamsGroupDescribe": Refused([Rows("groups", "group_ids", "group_id")]),
     }

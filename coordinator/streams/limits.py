@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from loadwise.coordinator.configs.assignment_interval import assignment_interval_ms
-from loadwise.coordinator.setting import Setting, bounds_of_times, group_number, numbers_of_group, whole
+from loadwise.coordinator.configs.group_numbers import GroupNumber, numbers_of_group, times_of
+from loadwise.coordinator.setting import Setting, setting_of, whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,7 @@ class StreamsGroupLimits:
 
     def of_group(self, configs: Mapping[str, str]) -> StreamsGroupLimits:
         """Return the limits of a group with these configs."""
-        numbers = numbers_of_group(SETTINGS, configs)
+        numbers = numbers_of_group(NUMBERS, configs)
         return replace(self, **numbers) if numbers else self
 
     def assignment_interval_of(self, members: int, tasks: int) -> int:
@@ -41,24 +42,16 @@ class StreamsGroupLimits:
         return assignment_interval_ms(self.assignment_interval_ms, members, tasks)
 
 
-SETTINGS: Mapping[str, Setting] = {
-    "group.streams.assignment.interval.ms": whole(StreamsGroupLimits, "assignment_interval_ms", 0),
-    "group.streams.heartbeat.interval.ms": whole(StreamsGroupLimits, "heartbeat_interval_ms", 1),
-    "group.streams.initial.rebalance.delay.ms": whole(StreamsGroupLimits, "initial_rebalance_delay_ms", 0),
-    "group.streams.max.size": whole(StreamsGroupLimits, "max_size", 1),
-    "group.streams.num.standby.replicas": whole(StreamsGroupLimits, "num_standby_replicas", 0),
-    "group.streams.session.timeout.ms": whole(StreamsGroupLimits, "session_timeout_ms", 1),
-}
-"""The brokers' settings by Kafka's names."""
 _MAX_STANDBY_REPLICAS = 2
 """Kafka's group.streams.max.standby.replicas, which is not to be set here."""
-GROUP_CONFIGS = (
-    group_number("streams.assignment.interval.ms", 1000, 0),
-    group_number("streams.heartbeat.interval.ms", 5000, 1),
-    group_number("streams.initial.rebalance.delay.ms", 3000, 0),
-    group_number("streams.num.standby.replicas", 0, 0, _MAX_STANDBY_REPLICAS),
-    group_number("streams.session.timeout.ms", 45_000, 1),
+NUMBERS = (
+    *times_of("streams"),
+    GroupNumber("streams.initial.rebalance.delay.ms", "initial_rebalance_delay_ms", 3000, 0),
+    GroupNumber("streams.num.standby.replicas", "num_standby_replicas", 0, 0, _MAX_STANDBY_REPLICAS),
 )
-"""What a streams group can have of its own."""
-GROUP_BOUNDS = bounds_of_times("streams")
-"""Kafka's defaults of the largest values that a group can have."""
+"""What a streams group can have of its own, in place of the broker's."""
+SETTINGS: Mapping[str, Setting] = {
+    **{each.of_brokers: setting_of(each, StreamsGroupLimits) for each in NUMBERS},
+    "group.streams.max.size": whole(StreamsGroupLimits, "max_size", 1),
+}
+"""The brokers' settings by Kafka's names."""

@@ -87,10 +87,10 @@ class ConsumerGroup:
         loads: LoadView | None = None,
     ) -> None:
         self.group_id = group_id
-        self.limits = limits or ConsumerGroupLimits()
         self.is_dead = False
         self._topics = topics
-        self._rebalancer = Rebalancer(group_id, topics, self.limits, max_classic_size=max_classic_size, loads=loads)
+        limits = limits or ConsumerGroupLimits()
+        self._rebalancer = Rebalancer(group_id, topics, limits, max_classic_size=max_classic_size, loads=loads)
         self.hard_state = self._rebalancer.hard_state
 
     @classmethod
@@ -116,6 +116,15 @@ class ConsumerGroup:
         return group
 
     # ---- queries ----
+
+    @property
+    def limits(self) -> ConsumerGroupLimits:
+        """Return the limits that hold now; those of sessions and rebalances hold from the next heartbeat on."""
+        return self._rebalancer.limits
+
+    @limits.setter
+    def limits(self, limits: ConsumerGroupLimits) -> None:
+        self._rebalancer.limits = limits
 
     @property
     def next_deadline_ms(self) -> int | None:

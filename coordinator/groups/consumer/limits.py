@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from loadwise.coordinator.configs.assignment_interval import assignment_interval_ms
+from loadwise.coordinator.configs.group_numbers import numbers_of_group, times_of
 from loadwise.coordinator.errors import BadAssignorError
 from loadwise.coordinator.groups.consumer.assignors import SERVER_ASSIGNORS
 
 if TYPE_CHECKING:  # imports numpy, which is optional
     from loadwise.assignor.live.settings import LiveSettings
+
+
+NUMBERS = times_of("consumer")
+"""What a group can have of its own, in place of the broker's."""
 
 
 class MigrationPolicy(Enum):
@@ -38,7 +43,7 @@ class MigrationPolicy(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupLimits:
-    """Limits of all KIP-848 groups.
+    """Limits of KIP-848 groups.
 
     Kafka's names are in brackets; values are Kafka's unless another is named. Raises `BadAssignorError` for an unknown
     assignor.
@@ -76,6 +81,11 @@ class ConsumerGroupLimits:
     """
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     """Whether groups with members may change their protocol (group.consumer.migration.policy)."""
+
+    def of_group(self, configs: Mapping[str, str]) -> ConsumerGroupLimits:
+        """Return the limits of a group with these configs."""
+        numbers = numbers_of_group(NUMBERS, configs) if configs else {}
+        return replace(self, **numbers) if numbers else self
 
     def assignment_interval_of(self, members: int, partitions: int) -> int:
         """Return the minimum time between two targets of a group, in ms."""

@@ -6,7 +6,7 @@ Mirrors Kafka's ``GroupCoordinatorShard``. Only `Groups._tell` calls ``Group.han
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from typing import assert_never
 
 from loadwise.coordinator.errors import CannotConvertError
@@ -45,7 +45,8 @@ _OURS = 0
 class Groups(GroupStore):
     """The coordinator's groups, by id.
 
-    ``records`` rebuild groups and offsets at the time ``now_ms``; ``keeper`` has them already.
+    ``configs_of`` returns a group's own configs. ``records`` rebuild groups and offsets at the time ``now_ms``;
+    ``keeper`` has them already.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Groups(GroupStore):
         logs: LogView | None = None,
         *,
         kinds: Iterable[GroupKind] = (),
+        configs_of: Callable[[str], Mapping[str, str]] = lambda _: {},
         records: Iterable[Record] = (),
         now_ms: int = 0,
         keeper: Keeper = NOTHING,
@@ -66,6 +68,7 @@ class Groups(GroupStore):
             topics,
             logs,
             kinds={each.kind: each for each in kinds},
+            configs_of=configs_of,
             keeper=keeper,
         )
         self._admission = Admission(self.limits, self.kinds)
@@ -235,7 +238,6 @@ class Groups(GroupStore):
     def _kind_heartbeat(self, group_id: str, event: KindHeartbeat, now_ms: int) -> list[Reply]:
         kind, group = self.kinds[event.kind], self.groups.get(group_id)
         if group is not None and group.type == event.kind:
-            kind.configure(group)
             return self._tell(group, event, now_ms)
         if event.epoch != 0:
             return [
@@ -265,6 +267,7 @@ class Groups(GroupStore):
     # ---- handling events and effects ----
 
     def _tell(self, group: Group, event: Event, now_ms: int) -> list[Reply]:
+        self.configure(group)
         return self._carry_out(group, group.handle(event, now_ms), now_ms)
 
     def _carry_out(self, group: Group, effects: Sequence[Effect], now_ms: int) -> list[Reply]:

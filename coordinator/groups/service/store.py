@@ -42,10 +42,13 @@ class GroupStore:
         logs: LogView | None,
         *,
         kinds: Mapping[str, GroupKind],
+        configs_of: Callable[[str], Mapping[str, str]],
         keeper: Keeper = NOTHING,
     ) -> None:
         self.limits = limits
         self.consumer_limits = consumer_limits
+        """Those of consumer groups without configs of their own."""
+        self._configs_of = configs_of
         self.kinds = kinds
         """The kinds of groups that features add, by type."""
         self.topics = topics
@@ -85,10 +88,17 @@ class GroupStore:
             records,
             self.topics,
             now_ms,
-            self.consumer_limits,
+            self.consumer_limits.of_group(self._configs_of(group_id)),
             max_classic_size=self.limits.max_size,
             loads=self._loads,
         )
+
+    def configure(self, group: Group) -> None:
+        """Give a group the limits that hold for it now; its own configs override the brokers'."""
+        if isinstance(group, ConsumerGroup):
+            group.limits = self.consumer_limits.of_group(self._configs_of(group.group_id))
+        elif (kind := self.kinds.get(group.type)) is not None:
+            kind.configure(group)
 
     # ---- changes ----
 

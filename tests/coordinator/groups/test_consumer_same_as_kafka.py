@@ -347,7 +347,26 @@ def a_static_classic_member_that_restarts_and_still_owns_partitions(broker: Cons
     yield broker.describe_as_consumer_group()
 
 
+def configs_of_its_own(broker: ConsumerSession) -> Iterator[Any]:
+    """Kafka takes them in some time after its answer, also in a group that is there already."""
+    broker.make("t", 1)
+    yield broker.join_as("a", "t")
+
+    def configured(**configs: str | None) -> dict[str, int]:
+        own = {f"consumer.{name.replace('_', '.')}": value for name, value in configs.items()}
+        return {"ours": broker.alter_groups({broker.group: own})[broker.group]}
+
+    yield configured(heartbeat_interval_ms="6500"), configured(assignment_interval_ms="7000")
+    until(lambda: broker.beat_as("a", 1)[-1] == 6500, lambda: broker.beat_as("a", 1))
+    yield broker.beat_as("a", 1)
+    yield [configured(heartbeat_interval_ms=each) for each in ("15001", "0", "x")]
+    yield [configured(session_timeout_ms=each) for each in ("60001", "60000")]
+    yield configured(heartbeat_interval_ms=None)
+    until(lambda: broker.beat_as("a", 1)[-1] == 500, lambda: broker.beat_as("a", 1))
+
+
 @scenarios(
+    configs_of_its_own,
     what_a_first_heartbeat_needs,
     members_come_and_go,
     a_revocation_that_takes_long,
