@@ -8,7 +8,7 @@ the response.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from loadwise.coordinator.calls import (
@@ -22,6 +22,7 @@ from loadwise.coordinator.calls import (
     NoAnswer,
     Outcome,
     Response,
+    Turns,
 )
 from loadwise.coordinator.kafka_cluster import Cluster, Guard, Handler
 from loadwise.coordinator.refusals import refusal, refused_rows, rows_of
@@ -173,6 +174,8 @@ def item_by_item(check: Check, call: Call, cluster: Cluster, handle: Handler, *,
 
 def after(rest: Call, outcome: Outcome, change: Callable[[Response], Response]) -> Outcome:
     """Return an outcome that changes its response, at once or later."""
+    if isinstance(outcome, Generator):
+        return _after(rest, outcome, change)
     if isinstance(outcome, GroupRequest):
         respond = outcome.respond
         return outcome._replace(respond=lambda _, reply: change(respond(rest, reply)))
@@ -181,6 +184,11 @@ def after(rest: Call, outcome: Outcome, change: Callable[[Response], Response]) 
         return outcome._replace(respond=lambda: change(answer()))
     assert not isinstance(outcome, Later), "guards of items do not guard APIs that answer later"
     return change(outcome)
+
+
+def _after(rest: Call, turns: Turns[Outcome], change: Callable[[Response], Response]) -> Turns[Outcome]:
+    outcome = yield from turns
+    return after(rest, outcome, change)
 
 
 def with_body(call: Call, changes: Mapping[str, Any]) -> Call:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from loadwise.coordinator.cluster.brokers import FIRST_NODE_ID
 from loadwise.coordinator.cluster.log import PartitionLog
@@ -14,12 +14,10 @@ from loadwise.protocol.messages import Request
 from loadwise.protocol.structs import Struct
 
 if TYPE_CHECKING:  # it has no default before Python 3.13
-    from typing_extensions import TypeVar
+    from typing_extensions import TypeVar as WithDefault
 
-    Body_co = TypeVar("Body_co", covariant=True, default=Any)
+    Body_co = WithDefault("Body_co", covariant=True, default=Any)
 else:
-    from typing import TypeVar
-
     Body_co = TypeVar("Body_co", covariant=True)
 
 
@@ -65,8 +63,13 @@ class Call(NamedTuple, Generic[Body_co]):
 class EncodedBody:
     """A response body that is already encoded and is reused."""
 
-    data: bytes
+    pieces: Sequence[bytes]
     flexible: bool
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the size of all pieces."""
+        return sum(map(len, self.pieces))
 
 
 class NoAnswer:
@@ -119,8 +122,25 @@ class Later:
     """The outcome of a call that a feature keeps, and whose answer `Feature.take_answers` returns."""
 
 
-Outcome: TypeAlias = Response | GroupRequest | DelayedFetch | Later
+T = TypeVar("T")
+Turns: TypeAlias = Generator[None, None, T]
+"""Work that may be long. It yields after each row, and the router continues it in later turns of the event loop.
+
+Other requests are handled meanwhile, so each row shows the state at its own time.
+"""
+
+
+Outcome: TypeAlias = "Response | GroupRequest | DelayedFetch | Later | Turns[Outcome]"
 """The result of an API handler: the response, or what must happen first."""
+
+
+def listed(rows: Iterable[T]) -> Turns[list[T]]:
+    """Collect rows, with a pause after each."""
+    found = []
+    for row in rows:
+        found.append(row)
+        yield
+    return found
 
 
 class Answer(NamedTuple):

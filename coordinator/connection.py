@@ -213,6 +213,7 @@ class Connection(asyncio.Protocol):
     def answer_in_pieces(self, pieces: Iterable[bytes]) -> None:
         """Send a large answer as fast as the peer reads, then accept the next request."""
         self.waits_for = None
+        self._write_answers()
         self._unsent.pieces.extend(pieces)
         self._unsent.pieces_bytes = sum(map(len, self._unsent.pieces))
         self._write_pieces()

@@ -6,7 +6,8 @@ without a network, under their own clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import partial
 from itertools import count
 from typing import Any
@@ -16,6 +17,7 @@ from loadwise.coordinator.calls import (
     Answer,
     Call,
     DelayedFetch,
+    EncodedBody,
     GroupRequest,
     HangUp,
     LastAnswer,
@@ -23,6 +25,7 @@ from loadwise.coordinator.calls import (
     NoAnswer,
     Outcome,
     Response,
+    Turns,
 )
 from loadwise.coordinator.cluster.brokers import Brokers
 from loadwise.coordinator.features import features
@@ -37,6 +40,13 @@ from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.coordinator.services import Service, services
 from loadwise.coordinator.settings import REBALANCE_PROTOCOLS, BrokerSettings
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import body_in_turns
+from loadwise.protocol.structs import Struct
+
+log = logging.getLogger("loadwise.coordinator")
+
+_STEPS_IN_A_TURN = 250
+"""Rows of a long call in one turn of the event loop; the slowest APIs take 20 µs for each."""
 
 
 class Router:
@@ -64,6 +74,8 @@ class Router:
         self.tokens = count(1)
         """Tokens of pending answers. They are never reused, so no client gets an answer from before a restart."""
         self._waiting: dict[Token, tuple[Call, Callable[[Call, Any], Response]]] = {}
+        self._unfinished: dict[Token, tuple[Call, Turns[Outcome]]] = {}
+        """Long calls, the one whose turn it is first."""
 
     @property
     def next_deadline_ms(self) -> int | None:
@@ -90,16 +102,49 @@ class Router:
                 outcome = service.handle(call, cluster)
             else:
                 outcome = service.guard(call, cluster, service.handle)
-        answers = []
+        return self._carry_out(call, outcome) + self._answers()
+
+    @property
+    def has_unfinished(self) -> bool:
+        """Return whether `go_on` has something to do."""
+        return bool(self._unfinished)
+
+    def go_on(self, now_ms: int) -> list[Answer]:
+        """Continue one long call for a while."""
+        self.cluster.now_ms = now_ms
+        token = next(iter(self._unfinished))
+        call, turns = self._unfinished.pop(token)
+        try:
+            answers = self._continue(call, turns, turns)
+        except Exception:
+            log.exception("%s v%d cannot be answered", call.request.api.name, call.version)
+            answers = [Answer(call, HangUp("the coordinator failed to handle a request"))]
+        return answers + self._answers()
+
+    def _continue(self, call: Call, turns: Turns[Outcome], rest: Turns[Outcome]) -> list[Answer]:
+        """Continue a long call for a while; ``rest`` is what goes on in a later turn if it is not done by then."""
+        try:
+            for _ in range(_STEPS_IN_A_TURN):
+                next(turns)
+        except StopIteration as end:
+            return self._carry_out(call, end.value)
+        self._unfinished[call.token] = (call, rest)
+        return []
+
+    def _carry_out(self, call: Call, outcome: Outcome) -> list[Answer]:
+        """Return the answer of a handled call, unless it must wait for a group, for records or for a feature."""
+        cluster = self.cluster
+        if isinstance(outcome, Generator):
+            return self._continue(call, outcome, _encoded(call, outcome))
         if isinstance(outcome, GroupRequest):
             self._waiting[call.token] = (call, outcome.respond)
             is_here = cluster.brokers.coordinates(call.node_id, outcome.group_id)
-            cluster.outbox += cluster.groups.handle(outcome.group_id, outcome.event, now_ms, is_here=is_here)
+            cluster.outbox += cluster.groups.handle(outcome.group_id, outcome.event, cluster.now_ms, is_here=is_here)
         elif isinstance(outcome, DelayedFetch):
-            cluster.fetches.delay(call, outcome, now_ms)
+            cluster.fetches.delay(call, outcome, cluster.now_ms)
         elif not isinstance(outcome, Later):
-            answers.append(Answer(call, outcome))
-        return answers + self._answers()
+            return [Answer(call, outcome)]
+        return []
 
     def new_partitions(self, key: int) -> Callable[[Any], int] | None:
         """Return the function that counts the partitions that a request of an API would create; None for most."""
@@ -144,6 +189,7 @@ class Router:
 
     def forget(self, token: Token) -> None:
         """Drop a request whose client disconnected. A join stays, as in Kafka: only its session ends a member."""
+        self._unfinished.pop(token, None)
         self.cluster.fetches.pop(token)
         for feature in self.cluster.features:
             feature.forget(token)
@@ -161,6 +207,7 @@ class Router:
         """Restore a snapshot, as `Cluster.restore` does. Pending calls are dropped."""
         self.cluster.restore(snapshot, now_ms)
         self._waiting.clear()
+        self._unfinished.clear()
 
     def load(self, state: Snapshot, keeper: Keeper, now_ms: int) -> None:
         """Load a keeper's state, as `Cluster.load` does. Pending calls are dropped."""
@@ -211,3 +258,16 @@ class Router:
         for feature in cluster.features.answering:
             answers += feature.take_answers(cluster.now_ms)
         return answers
+
+
+def _encoded(call: Call, turns: Turns[Outcome]) -> Turns[Outcome]:
+    """Encode what a long call returns, since that takes as long."""
+    outcome = yield from turns
+    if not isinstance(outcome, Struct) or call.is_slice:
+        return outcome
+    try:
+        pieces = yield from body_in_turns(outcome, call.version)
+    except Exception:
+        log.exception("an answer to %s v%d cannot be encoded", call.request.api.name, call.version)
+        return refusal(call, ErrorCode.UNKNOWN_SERVER_ERROR)
+    return EncodedBody(pieces, flexible=call.version in outcome.schema.flexible)

@@ -38,13 +38,15 @@ from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.coordinator.router import Router
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError, TooManyElementsError, UnsupportedVersionError
-from loadwise.protocol.messages import Request, decode_request, encode_response, frame_body, frame_head, served
+from loadwise.protocol.messages import Request, decode_request, encode_response, frame_head, frame_of, served
 from loadwise.protocol.structs import Struct
 
 log = logging.getLogger("loadwise.coordinator")
 group_log = logging.getLogger("loadwise.coordinator.groups")
 
 _API_VERSIONS = 18
+_MAX_WHOLE_BYTES = 1024 * 1024
+"""A larger answer that is encoded already is sent in pieces."""
 _CHECK_S = 1.0
 """How often connections are checked for silent peers."""
 
@@ -70,6 +72,7 @@ class Server:
         self._unsafe: list[Answer] = []
         """Answers that wait until the data directory has stored their changes."""
         self.limits = limits or ServerLimits()
+        self._most_bytes = self.limits.max_unsent_bytes
         self._clock = clock
         self._apis = served(self.cluster.apis)
         self._connections = Connections(self.limits)
@@ -92,6 +95,7 @@ class Server:
         self._alarm = Alarm(clock, self.carry_on)
         self._next_check: asyncio.TimerHandle | None = None
         self._is_settling = False
+        self._is_going_on = False
 
     async def start(self, host: str, port: int) -> list[tuple[str, int]]:
         """Listen for every broker, and return the bound addresses in the order of the brokers.
@@ -311,8 +315,11 @@ class Server:
                 connection.close(response.reason)
             elif isinstance(response, NoAnswer):
                 connection.free()
+            elif isinstance(response, EncodedBody) and _MAX_WHOLE_BYTES < response.size_bytes <= self._most_bytes:
+                correlation_id = answer.call.request.correlation_id
+                connection.answer_in_pieces(frame_of(response.pieces, correlation_id, flexible=response.flexible))
             else:
-                data = _encoded(answer, self.limits.max_unsent_bytes)
+                data = _encoded(answer, self._most_bytes)
                 if data is None:
                     connection.waits_for = None
                     connection.abort("its answer cannot be sent")
@@ -332,6 +339,16 @@ class Server:
         self._make_safe()
         self._log_transitions()
         self._arm()
+        if self._router.has_unfinished and not self._is_going_on:
+            self._is_going_on = True
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        """Continue a long request for a while; connections have their turn in between."""
+        self._is_going_on = False
+        if self._router.has_unfinished:
+            self._deliver(self._router.go_on(self._clock.now_ms()))
+            self._settle_soon()
 
     def _make_safe(self) -> None:
         """Store the changes of this turn's requests in the data directory, then send the answers."""
@@ -380,10 +397,12 @@ def _encoded(answer: Answer, max_bytes: int) -> bytes | None:
     if isinstance(response, LastAnswer):
         response = response.response
     assert isinstance(response, Struct | EncodedBody), "nothing else has an answer"
-    if isinstance(response, EncodedBody):
-        return frame_body(response.data, request.correlation_id, flexible=response.flexible)
     try:
-        return encode_response(response, request.version, request.correlation_id, max_bytes=max_bytes)
+        if not isinstance(response, EncodedBody):
+            return encode_response(response, request.version, request.correlation_id, max_bytes=max_bytes)
+        if response.size_bytes <= max_bytes:
+            return b"".join(frame_of(response.pieces, request.correlation_id, flexible=response.flexible))
+        log.error("an answer of %d bytes cannot be encoded: %d is the limit", response.size_bytes, max_bytes)
     except Exception:
         log.exception("an answer to %s v%d cannot be encoded", request.api.name, request.version)
     refused = refusal(answer.call, ErrorCode.UNKNOWN_SERVER_ERROR)

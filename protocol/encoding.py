@@ -8,7 +8,7 @@ refuses to write it. Made at first use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import cache
 from struct import Struct as Layout
 from typing import Any, TypeAlias
@@ -51,6 +51,14 @@ class EncodedRows:
 
 
 @cache
+def encoder_in_turns(schema: MessageSchema, version: int) -> Callable[[Any], Generator[None, None, list[bytes]]]:
+    """The same as `encoder`, with a pause after each element of an array; it empties the arrays of structs."""
+    source = _EncoderSource(version, flexible=version in schema.flexible, in_turns=True)
+    encode: Callable[[Any], Generator[None, None, list[bytes]]] = source.function(schema)
+    return encode
+
+
+@cache
 def encoder(schema: MessageSchema, version: int, rows: str | None = None) -> Encoder:
     """The encoder of a message in a version; made once.
 
@@ -58,7 +66,8 @@ def encoder(schema: MessageSchema, version: int, rows: str | None = None) -> Enc
     """
     array = None if rows is None else schema.fields[rows]
     generator = _EncoderSource(version, flexible=version in schema.flexible, rows=array)
-    return generator.function(schema)
+    encode: Encoder = generator.function(schema)
+    return encode
 
 
 def rows_encoder(array: Field, version: int, *, flexible: bool, rows: str | None = None) -> RowsEncoder:
@@ -102,19 +111,19 @@ _NAMES: Mapping[str, Any] = {"varint": varint, "text": _text, "uuid": _uuid, "bi
 
 
 class _EncoderSource(Source):
-    def __init__(self, version: int, *, flexible: bool, rows: Field | None = None) -> None:
+    def __init__(self, version: int, *, flexible: bool, rows: Field | None = None, in_turns: bool = False) -> None:
         super().__init__(version, _NAMES, flexible=flexible)
+        self._in_turns = in_turns
         self._rows = rows
         """The field that is `EncodedRows`."""
         self._run: list[tuple[str, str]] = []
         """Format and expression of values that are still to be packed together."""
 
-    def function(self, schema: MessageSchema) -> Encoder:
+    def function(self, schema: MessageSchema) -> Any:
         self._lines += ["def encode(m):", "    out = []; add = out.append"]
         self._struct(schema, "m", "    ")
-        self._emit("    ", "return out")
-        encode: Encoder = self._compiled("encode", schema.name)
-        return encode
+        self._emit("    ", *["yield"] * self._in_turns, "return out")
+        return self._compiled("encode", schema.name)
 
     def rows_function(self, array: Field) -> RowsEncoder:
         self._lines += ["def encode(items):", "    out = []; add = out.append"]
@@ -190,12 +199,18 @@ class _EncoderSource(Source):
         if field.kind in FIXED and field.kind not in {"uuid", "bitfield"}:
             self._emit(indent, f"add(Layout(f'>{{len({items})}}{FIXED[field.kind][0]}').pack(*{items}))")
             return
-        self._emit(indent, f"for {item} in {items}:")
+        if self._in_turns and field.struct is not None:
+            # Structs are freed one by one, since to free all of them together takes long.
+            self._emit(indent, f"{items}.reverse()", f"while {items}:", f"    {item} = {items}.pop()")
+        else:
+            self._emit(indent, f"for {item} in {items}:")
         if field.struct is None:
             self._field(field.element, item, indent + "    ")
         else:
             self._struct(field.struct, item, indent + "    ", is_in_tag=is_in_tag)
         self._flush(indent + "    ")
+        if self._in_turns:
+            self._emit(indent + "    ", "yield")
 
     def _nested(self, field: Field, struct: StructSchema, value: str, indent: str, *, is_in_tag: bool) -> None:
         if self._version not in field.nullable:

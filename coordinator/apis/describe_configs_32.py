@@ -7,9 +7,10 @@ Only those broker configs are listed that have a meaning here.
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import configs, per_item
+from loadwise.coordinator.access import configs as of_configs
+from loadwise.coordinator.access import per_item
 from loadwise.coordinator.apis.config_rows import Row, broker_rows, logger_rows, other_broker, resource_rows, topic_rows
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns, listed
 from loadwise.coordinator.cluster.topics import is_topic_name, name_problem
 from loadwise.coordinator.configs.resources import CLIENT_METRICS_CONFIGS, ConfigResourceType
 from loadwise.coordinator.group_configs import group_configs
@@ -25,14 +26,17 @@ _Result = DescribeConfigsResponse.DescribeConfigsResult
 _Config = _Result.DescribeConfigsResourceResult
 
 
-def handle(call: Call[DescribeConfigsRequest], cluster: Cluster) -> DescribeConfigsResponse:
+def handle(call: Call[DescribeConfigsRequest], cluster: Cluster) -> Turns[DescribeConfigsResponse]:
     """Describe each resource separately."""
     rows = 0
     results = []
     for resource in call.body.resources:
-        result = _describe(call, cluster, resource) if rows < _MOST_ROWS else _too_many(resource)
+        result = _too_many(resource)
+        if rows < _MOST_ROWS:
+            result = yield from _describe(call, cluster, resource)
         rows += len(result.configs)
         results.append(result)
+        yield
     return DescribeConfigsResponse(results=results)
 
 
@@ -46,7 +50,7 @@ def _too_many(resource: _Resource) -> _Result:
     )
 
 
-def _describe(call: Call[DescribeConfigsRequest], cluster: Cluster, resource: _Resource) -> _Result:
+def _describe(call: Call[DescribeConfigsRequest], cluster: Cluster, resource: _Resource) -> Turns[_Result]:
     error, message = ErrorCode.NONE, None
     rows: list[Row] = []
     name = resource.resource_name
@@ -82,12 +86,13 @@ def _describe(call: Call[DescribeConfigsRequest], cluster: Cluster, resource: _R
         case _:
             error, message = ErrorCode.INVALID_REQUEST, f"resource type {resource.resource_type} has no configs here"
     wanted = resource.configuration_keys
+    configs = yield from listed(_row(call, row) for row in rows if wanted is None or row.name in wanted)
     return _Result(
         error_code=error,
         error_message=message,
         resource_type=resource.resource_type,
         resource_name=name,
-        configs=[_row(call, row) for row in rows if wanted is None or row.name in wanted],
+        configs=configs,
     )
 
 
@@ -110,4 +115,4 @@ def _row(call: Call[DescribeConfigsRequest], row: Row) -> _Config:
     )
 
 
-guard = per_item(configs(Operation.DESCRIBE_CONFIGS), message=True)
+guard = per_item(of_configs(Operation.DESCRIBE_CONFIGS), message=True)

@@ -9,7 +9,7 @@ There is one log directory without a disk. Its size is the limit of all records.
 from __future__ import annotations
 
 from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns, listed
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
@@ -20,19 +20,20 @@ _Directory = DescribeLogDirsResponse.DescribeLogDirsResult
 _Topic = _Directory.DescribeLogDirsTopic
 
 
-def handle(call: Call[DescribeLogDirsRequest], cluster: Cluster) -> DescribeLogDirsResponse:
+def handle(call: Call[DescribeLogDirsRequest], cluster: Cluster) -> Turns[DescribeLogDirsResponse]:
     """Describe this broker's partitions: all, or the requested ones."""
     asked = call.body.topics
     wanted = None if asked is None else {topic.topic: set(topic.partitions) for topic in asked}
     topics = []
-    for topic in cluster.topics:
-        rows = [
+    for topic in cluster.topics.in_turns():
+        rows = yield from listed(
             _Topic.DescribeLogDirsPartition(
                 partition_index=number, partition_size=partition.log.size_bytes, offset_lag=0, is_future_key=False
             )
             for number, partition in enumerate(topic.partitions)
             if call.node_id in partition.replicas and (wanted is None or number in wanted.get(topic.name, ()))
-        ]
+        )
+        yield
         if rows:
             topics.append(_Topic(name=topic.name, partitions=rows))
     limit = cluster.settings.max_kept_bytes

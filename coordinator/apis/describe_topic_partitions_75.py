@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from loadwise.coordinator.access import Access, open_to_all
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns, listed
 from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.cluster.topics import is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -16,7 +18,7 @@ _MOST = 2000
 _Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 
 
-def handle(call: Call[DescribeTopicPartitionsRequest], cluster: Cluster) -> DescribeTopicPartitionsResponse:
+def handle(call: Call[DescribeTopicPartitionsRequest], cluster: Cluster) -> Turns[DescribeTopicPartitionsResponse]:
     """List topics by name from the cursor on, up to the requested number of partitions."""
     body = call.body
     if body.cursor is not None and body.cursor.partition_index < 0:
@@ -24,25 +26,27 @@ def handle(call: Call[DescribeTopicPartitionsRequest], cluster: Cluster) -> Desc
         return DescribeTopicPartitionsResponse(topics=refused, next_cursor=None)
     access = Access(call, cluster)
     named = {topic.name for topic in body.topics}
-    asked = sorted(
-        name
-        for name in named or (topic.name for topic in cluster.topics)
-        if access.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
-    )
+    asked = []
+    for name in named or [topic.name for topic in cluster.topics]:
+        if access.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
+            asked.append(name)
+        yield
+    asked.sort()
     first_name, first_partition = ("", 0)
     if body.cursor is not None:
         first_name, first_partition = body.cursor.topic_name, body.cursor.partition_index
     left = max(min(body.response_partition_limit, _MOST), 1)
     topics: list[_Topic] = []
     cursor = None
-    for name in asked:
-        if name < first_name:
-            continue
+    for name in asked[bisect_left(asked, first_name) :]:
+        yield
+        if not named and cluster.topics.get(name) is None:
+            continue  # it was deleted meanwhile
         if left == 0:
             cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=0)
             break
         start = first_partition if name == first_name else 0
-        row, count, total = _described(cluster, name, start, left)
+        row, count, total = yield from _described(cluster, name, start, left)
         row.topic_authorized_operations = access.operations(ResourceType.TOPIC, name)
         topics.append(row)
         left -= count
@@ -54,13 +58,13 @@ def handle(call: Call[DescribeTopicPartitionsRequest], cluster: Cluster) -> Desc
     return DescribeTopicPartitionsResponse(topics=topics, next_cursor=cursor)
 
 
-def _described(cluster: Cluster, name: str, start: int, limit: int) -> tuple[_Topic, int, int]:
+def _described(cluster: Cluster, name: str, start: int, limit: int) -> Turns[tuple[_Topic, int, int]]:
     """Return a topic's row, its number of partitions, and the topic's."""
     topic = cluster.topics.get(name)
     if topic is None:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_topic_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
         return _refused(name, error), 0, 0
-    partitions = [
+    partitions = yield from listed(
         _Topic.DescribeTopicPartitionsResponsePartition(
             error_code=ErrorCode.NONE if partition.leader != NO_NODE else ErrorCode.LEADER_NOT_AVAILABLE,
             partition_index=start + index,
@@ -73,7 +77,7 @@ def _described(cluster: Cluster, name: str, start: int, limit: int) -> tuple[_To
             offline_replicas=cluster.brokers.stopped_of(partition.replicas),
         )
         for index, partition in enumerate(topic.partitions[start : start + limit])
-    ]
+    )
     row = _Topic(
         error_code=ErrorCode.NONE,
         name=name,

@@ -5,9 +5,11 @@ v1 unclean elections (KIP-460), for partitions without a leader; v2 flexible.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from loadwise.coordinator import leadership
 from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns, listed
 from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
@@ -19,18 +21,18 @@ _PREFERRED = 0
 _Topic = ElectLeadersResponse.ReplicaElectionResult
 
 
-def handle(call: Call[ElectLeadersRequest], cluster: Cluster) -> ElectLeadersResponse:
+def handle(call: Call[ElectLeadersRequest], cluster: Cluster) -> Turns[ElectLeadersResponse]:
     """Elect in each partition; null means all, and then only changed ones are in the response."""
     asked = call.body.topic_partitions
     is_preferred = call.version < _KINDS or call.body.election_type == _PREFERRED
-    wanted = (
-        [(topic.name, range(len(topic.partitions))) for topic in cluster.topics]
+    wanted: Iterable[tuple[str, Sequence[int]]] = (
+        ((topic.name, range(len(topic.partitions))) for topic in cluster.topics.in_turns())
         if asked is None
-        else [(topic.topic, topic.partitions) for topic in asked]
+        else ((topic.topic, topic.partitions) for topic in asked)
     )
     results = []
     for name, numbers in wanted:
-        rows = [_elected(cluster, name, number, is_preferred=is_preferred) for number in numbers]
+        rows = yield from listed(_elected(cluster, name, number, is_preferred=is_preferred) for number in numbers)
         if asked is None:
             rows = [row for row in rows if row.error_code != ErrorCode.ELECTION_NOT_NEEDED]
         results.append(_Topic(topic=name, partition_result=rows))

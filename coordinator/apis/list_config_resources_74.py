@@ -5,8 +5,10 @@ v0 client metrics subscriptions (it was ListClientMetricsResources); v1 resource
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns, listed
 from loadwise.coordinator.configs.resources import ConfigResourceType
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
@@ -16,25 +18,25 @@ from loadwise.protocol.kafka_messages import ListConfigResourcesRequest, ListCon
 _TYPES = 1
 
 
-def handle(call: Call[ListConfigResourcesRequest], cluster: Cluster) -> ListConfigResourcesResponse:
+def handle(call: Call[ListConfigResourcesRequest], cluster: Cluster) -> Turns[ListConfigResourcesResponse]:
     """List topics and brokers, and the groups and subscriptions with configs."""
     asked = call.body.resource_types if call.version >= _TYPES else [ConfigResourceType.CLIENT_METRICS]
     if not set(asked) <= set(ConfigResourceType):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=[])
     row = ListConfigResourcesResponse.ConfigResource
-    resources = [
+    resources = yield from listed(
         row(resource_name=name, resource_type=kind)
         for kind in ConfigResourceType
         if not asked or kind in asked
         for name in _names(cluster, kind)
-    ]
+    )
     return ListConfigResourcesResponse(error_code=ErrorCode.NONE, config_resources=resources)
 
 
-def _names(cluster: Cluster, kind: ConfigResourceType) -> list[str]:
+def _names(cluster: Cluster, kind: ConfigResourceType) -> Iterable[str]:
     match kind:
         case ConfigResourceType.TOPIC:
-            return [topic.name for topic in cluster.topics]
+            return (topic.name for topic in cluster.topics.in_turns())
         case ConfigResourceType.BROKER | ConfigResourceType.BROKER_LOGGER:
             return [str(node.id) for node in cluster.brokers.nodes]
         case _:

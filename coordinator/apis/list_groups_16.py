@@ -6,7 +6,7 @@ v1 throttle time; v3 flexible; v4 filter by state (KIP-518); v5 filter by type (
 from __future__ import annotations
 
 from loadwise.coordinator.access import Access, open_to_all
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
@@ -16,7 +16,7 @@ _FILTERED_AS = {"NotReady": "not_ready"}
 """States whose names in filters differ from the response, as in Kafka."""
 
 
-def handle(call: Call[ListGroupsRequest], cluster: Cluster) -> ListGroupsResponse:
+def handle(call: Call[ListGroupsRequest], cluster: Cluster) -> Turns[ListGroupsResponse]:
     """List the groups that match the filters, which ignore case, and that the client may describe.
 
     An empty filter matches all.
@@ -25,19 +25,24 @@ def handle(call: Call[ListGroupsRequest], cluster: Cluster) -> ListGroupsRespons
     sees_all = access.may(Operation.DESCRIBE, ResourceType.CLUSTER)
     states = {state.lower() for state in call.body.states_filter}
     types = {name.lower() for name in call.body.types_filter}
-    groups = [
-        ListGroupsResponse.ListedGroup(
-            group_id=group_id,
-            protocol_type=group.protocol_type or "",
-            group_state=group.state.value,
-            group_type=group.type,
-        )
-        for group_id, group in cluster.groups.all().items()
-        if cluster.coordinates(call, group_id)
-        and (not states or _FILTERED_AS.get(group.state.value, group.state.value.lower()) in states)
-        and (not types or group.type in types)
-        and (sees_all or access.may(Operation.DESCRIBE, ResourceType.GROUP, group_id))
-    ]
+    groups = []
+    for group_id in list(cluster.groups.all()):
+        yield
+        group = cluster.groups.get(group_id)
+        if (
+            group is not None  # it may have been deleted meanwhile
+            and cluster.coordinates(call, group_id)
+            and (not states or _FILTERED_AS.get(group.state.value, group.state.value.lower()) in states)
+            and (not types or group.type in types)
+            and (sees_all or access.may(Operation.DESCRIBE, ResourceType.GROUP, group_id))
+        ):
+            row = ListGroupsResponse.ListedGroup(
+                group_id=group_id,
+                protocol_type=group.protocol_type or "",
+                group_state=group.state.value,
+                group_type=group.type,
+            )
+            groups.append(row)
     return ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups)
 
 

@@ -16,7 +16,7 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from loadwise.coordinator.access import Access, cluster_operations
-from loadwise.coordinator.calls import Call, EncodedBody
+from loadwise.coordinator.calls import Call, EncodedBody, Turns, listed
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, Brokers
 from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, Topic, Topics, is_topic_name
@@ -24,7 +24,7 @@ from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import MetadataRequest, MetadataResponse
-from loadwise.protocol.messages import encode_body
+from loadwise.protocol.messages import body_in_turns
 
 _OPERATIONS = 8
 _CLUSTER_OPERATIONS = range(8, 11)
@@ -39,24 +39,26 @@ Wanted: TypeAlias = "tuple[tuple[str | None, UUID | None], ...] | None"
 """Names and ids of topics; None: all of them."""
 
 
-def handle(call: Call[MetadataRequest], cluster: Cluster) -> EncodedBody | MetadataResponse:
+def handle(call: Call[MetadataRequest], cluster: Cluster) -> Turns[EncodedBody | MetadataResponse]:
     """Answer from the cache, or encode and cache; slices are not cached."""
     wanted = _wanted(call)
     if wanted is not None and _may_create(call, cluster):
         _create_missing(cluster, [name for name, _ in wanted if name is not None])
     if call.is_slice:
-        return _response(call, cluster, wanted)
+        return (yield from _response(call, cluster, wanted))
     key = (call.version, wanted, cluster.topics.version, *_tells_operations(call))
     encoded_bodies = _ENCODED.setdefault(cluster.topics, {})
     encoded = encoded_bodies.get(key)
     if encoded is None:
-        response = _response(call, cluster, wanted)
-        flexible = call.version in MetadataResponse.schema.flexible
-        encoded = EncodedBody(encode_body(response, call.version), flexible)
-        kept_bytes = sum(len(each.data) for each in encoded_bodies.values())
-        if len(encoded_bodies) >= _MAX_KEPT or kept_bytes + len(encoded.data) > _MAX_KEPT_BYTES:
-            encoded_bodies.clear()
-        encoded_bodies[key] = encoded
+        version = cluster.topics.version
+        response = yield from _response(call, cluster, wanted)
+        pieces = yield from body_in_turns(response, call.version)
+        encoded = EncodedBody(pieces, flexible=call.version in MetadataResponse.schema.flexible)
+        if version == cluster.topics.version:  # nothing has changed meanwhile
+            kept_bytes = sum(each.size_bytes for each in encoded_bodies.values())
+            if len(encoded_bodies) >= _MAX_KEPT or kept_bytes + encoded.size_bytes > _MAX_KEPT_BYTES:
+                encoded_bodies.clear()
+            encoded_bodies[key] = encoded
     return encoded
 
 
@@ -99,17 +101,25 @@ def _create_missing(cluster: Cluster, names: Iterable[str]) -> None:
             cluster.topics.create(name, partitions)
 
 
-def _response(call: Call[MetadataRequest], cluster: Cluster, wanted: Wanted) -> MetadataResponse:
-    if wanted is None:
-        topics = [_described(topic, cluster.brokers) for topic in cluster.topics]
-    else:
-        topics = [_looked_up(cluster, name, topic_id) for name, topic_id in wanted]
+def _response(
+    call: Call[MetadataRequest], cluster: Cluster, wanted: Wanted, seen_by: Access | None = None
+) -> Turns[MetadataResponse]:
     of_topics, of_cluster = _tells_operations(call)
     access = Access(call, cluster)
+    topics = []
+    if wanted is None:
+        for topic in cluster.topics.in_turns():
+            if seen_by is None or _may_see(seen_by, topic.name):
+                topics.append((yield from _described(topic, cluster.brokers)))
+            yield
+    else:
+        for name, topic_id in wanted:
+            topics.append((yield from _looked_up(cluster, name, topic_id)))
     if of_topics:
-        for topic in topics:
-            if topic.name is not None:
-                topic.topic_authorized_operations = access.operations(ResourceType.TOPIC, topic.name)
+        for found in topics:
+            if found.name is not None:
+                found.topic_authorized_operations = access.operations(ResourceType.TOPIC, found.name)
+            yield
     row = MetadataResponse.MetadataResponseBroker
     return MetadataResponse(
         brokers=[
@@ -123,7 +133,7 @@ def _response(call: Call[MetadataRequest], cluster: Cluster, wanted: Wanted) -> 
     )
 
 
-def _looked_up(cluster: Cluster, name: str | None, topic_id: UUID | None) -> _Topic:
+def _looked_up(cluster: Cluster, name: str | None, topic_id: UUID | None) -> Turns[_Topic]:
     if name is None:
         topic = cluster.topics.get_by_id(topic_id)
         missing = ErrorCode.UNKNOWN_TOPIC_ID
@@ -131,7 +141,8 @@ def _looked_up(cluster: Cluster, name: str | None, topic_id: UUID | None) -> _To
         topic = cluster.topics.get(name)
         missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_topic_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
     if topic is not None:
-        return _described(topic, cluster.brokers)
+        return (yield from _described(topic, cluster.brokers))
+    yield
     return _refused(missing, name, topic_id)
 
 
@@ -146,8 +157,8 @@ def _refused(error: ErrorCode, name: str | None, topic_id: UUID | None) -> _Topi
     )
 
 
-def _described(topic: Topic, brokers: Brokers) -> _Topic:
-    partitions = [
+def _described(topic: Topic, brokers: Brokers) -> Turns[_Topic]:
+    partitions = yield from listed(
         _Topic.MetadataResponsePartition(
             error_code=ErrorCode.NONE if partition.leader != NO_NODE else ErrorCode.LEADER_NOT_AVAILABLE,
             partition_index=index,
@@ -158,7 +169,7 @@ def _described(topic: Topic, brokers: Brokers) -> _Topic:
             offline_replicas=brokers.stopped_of(partition.replicas),
         )
         for index, partition in enumerate(topic.partitions)
-    ]
+    )
     return _Topic(
         error_code=ErrorCode.NONE,
         name=topic.name,
@@ -169,7 +180,7 @@ def _described(topic: Topic, brokers: Brokers) -> _Topic:
     )
 
 
-def guard(call: Call[MetadataRequest], cluster: Cluster, _: Handler) -> MetadataResponse:
+def guard(call: Call[MetadataRequest], cluster: Cluster, _: Handler) -> Turns[MetadataResponse]:
     """Answer without the cache, because each client may see other topics.
 
     Topics that a client may not describe are omitted if it asks for all. If it names one, it gets an error whether or
@@ -178,8 +189,7 @@ def guard(call: Call[MetadataRequest], cluster: Cluster, _: Handler) -> Metadata
     access = Access(call, cluster)
     wanted = _wanted(call)
     if wanted is None:
-        names = (topic.name for topic in cluster.topics)
-        return _response(call, cluster, tuple((name, None) for name in names if _may_see(access, name)))
+        return (yield from _response(call, cluster, None, access))
     allowed: list[tuple[str | None, UUID | None]] = []
     refused: list[tuple[str | None, UUID | None]] = []
     missing: list[str] = []
@@ -196,8 +206,9 @@ def guard(call: Call[MetadataRequest], cluster: Cluster, _: Handler) -> Metadata
             missing += [name] if may else []
         else:
             allowed.append((name, topic_id))
+        yield
     _create_missing(cluster, missing)
-    response = _response(call, cluster, tuple(allowed))
+    response = yield from _response(call, cluster, tuple(allowed))
     response.topics = [
         *response.topics,
         *(_refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, topic_id) for name, topic_id in refused),

@@ -7,11 +7,11 @@ epoch, KIP-848; v10 topics by id (KIP-516).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from loadwise.coordinator.access import Access, with_body
-from loadwise.coordinator.calls import Call, Outcome
+from loadwise.coordinator.calls import Call, Outcome, Turns, listed
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
@@ -47,18 +47,19 @@ class _Offsets(NamedTuple):
         return cls(cluster.groups.offsets.of(group_id), unstable)
 
 
-def handle(call: Call[OffsetFetchRequest], cluster: Cluster) -> OffsetFetchResponse:
+def handle(call: Call[OffsetFetchRequest], cluster: Cluster) -> Turns[OffsetFetchResponse]:
     """Look up each group's partitions; one without a commit, or in a missing group, has offset -1."""
     body = call.body
     if call.version < _MANY_GROUPS:
         if not cluster.coordinates(call, body.group_id):
             return _refused(call, ErrorCode.NOT_COORDINATOR)
-        topics = _of_one_group(call, cluster)
+        topics = yield from _of_one_group(call, cluster)
         return OffsetFetchResponse(topics=topics, error_code=ErrorCode.NONE)
-    return OffsetFetchResponse(groups=_answered_groups(call, cluster))
+    groups = yield from _answered_groups(call, cluster)
+    return OffsetFetchResponse(groups=groups)
 
 
-def _answered_groups(call: Call[OffsetFetchRequest], cluster: Cluster) -> list[_Group]:
+def _answered_groups(call: Call[OffsetFetchRequest], cluster: Cluster) -> Turns[list[_Group]]:
     """Return a row for each named group.
 
     A response can contain all committed offsets once, and `_MAX_REPEATED` more partitions for groups that are named
@@ -72,19 +73,22 @@ def _answered_groups(call: Call[OffsetFetchRequest], cluster: Cluster) -> list[_
             repeated_left -= len(cluster.groups.offsets.of(group.group_id))
         named.add(group.group_id)
         if repeated_left >= 0:
-            rows.append(_answered(call, cluster, group))
+            rows.append((yield from _answered(call, cluster, group)))
         else:
             rows.append(_Group(group_id=group.group_id, topics=[], error_code=ErrorCode.INVALID_REQUEST))
+        yield
     return rows
 
 
-def _answered(call: Call[OffsetFetchRequest], cluster: Cluster, group: _AskedGroup) -> _Group:
+def _answered(call: Call[OffsetFetchRequest], cluster: Cluster, group: _AskedGroup) -> Turns[_Group]:
     error = ErrorCode.NONE
     if not cluster.coordinates(call, group.group_id):
         error = ErrorCode.NOT_COORDINATOR
     elif call.version >= _MEMBERS:
         error = cluster.groups.fetch_error(group.group_id, group.member_id, group.member_epoch)
-    topics = _of_group(call, cluster, group) if error is ErrorCode.NONE else []
+    topics: list[_GroupTopic] = []
+    if error is ErrorCode.NONE:
+        topics = yield from _of_group(call, cluster, group)
     return _Group(group_id=group.group_id, topics=topics, error_code=error)
 
 
@@ -97,33 +101,39 @@ def _refused(call: Call[OffsetFetchRequest], error: ErrorCode) -> OffsetFetchRes
         topics = [
             _Topic(
                 name=topic.name,
-                partitions=_partitions(row, nothing, topic.name, topic.partition_indexes, error),
+                partitions=list(_partitions(row, nothing, topic.name, topic.partition_indexes, error)),
             )
             for topic in call.body.topics or ()
         ]
     return OffsetFetchResponse(topics=topics, error_code=error)
 
 
-def _of_one_group(call: Call[OffsetFetchRequest], cluster: Cluster) -> list[_Topic]:
+def _of_one_group(call: Call[OffsetFetchRequest], cluster: Cluster) -> Turns[list[_Topic]]:
     body = call.body
     offsets = _Offsets.of(call, cluster, body.group_id)
     row = _Topic.OffsetFetchResponsePartition
     if body.topics is None:
-        wanted = _by_topic(offsets.committed)
+        wanted = yield from _by_topic(offsets.committed)
     else:
         wanted = [(topic.name, topic.partition_indexes) for topic in body.topics]
-    return [_Topic(name=name, partitions=_partitions(row, offsets, name, numbers)) for name, numbers in wanted]
+    topics = []
+    for name, numbers in wanted:
+        partitions = yield from listed(_partitions(row, offsets, name, numbers))
+        topics.append(_Topic(name=name, partitions=partitions))
+        yield
+    return topics
 
 
-def _of_group(call: Call[OffsetFetchRequest], cluster: Cluster, group: _AskedGroup) -> list[_GroupTopic]:
+def _of_group(call: Call[OffsetFetchRequest], cluster: Cluster, group: _AskedGroup) -> Turns[list[_GroupTopic]]:
     offsets = _Offsets.of(call, cluster, group.group_id)
     row = _GroupTopic.OffsetFetchResponsePartitions
     topics = []
     if group.topics is None:
-        for name, numbers in _by_topic(offsets.committed):
+        for name, numbers in (yield from _by_topic(offsets.committed)):
+            yield
             found = cluster.topics.get(name)
             if found is not None:
-                partitions = _partitions(row, offsets, name, numbers)
+                partitions = yield from listed(_partitions(row, offsets, name, numbers))
                 topics.append(_GroupTopic(name=name, topic_id=found.id, partitions=partitions))
         return topics
     for topic in group.topics:
@@ -133,15 +143,17 @@ def _of_group(call: Call[OffsetFetchRequest], cluster: Cluster, group: _AskedGro
             found = cluster.topics.get_by_id(topic.topic_id)
             error = ErrorCode.UNKNOWN_TOPIC_ID if found is None else ErrorCode.NONE
             name = "" if found is None else found.name
-        partitions = _partitions(row, offsets, name, topic.partition_indexes, error)
+        partitions = yield from listed(_partitions(row, offsets, name, topic.partition_indexes, error))
         topics.append(_GroupTopic(name=name, topic_id=topic.topic_id, partitions=partitions))
+        yield
     return topics
 
 
-def _by_topic(committed: Mapping[Partition, CommittedOffset]) -> list[tuple[str, Sequence[int]]]:
+def _by_topic(committed: Mapping[Partition, CommittedOffset]) -> Turns[list[tuple[str, Sequence[int]]]]:
     by_topic: dict[str, list[int]] = {}
-    for partition in committed:
+    for partition in list(committed):
         by_topic.setdefault(partition.topic, []).append(partition.number)
+        yield
     return list(by_topic.items())
 
 
@@ -151,59 +163,51 @@ def _partitions(
     topic: str,
     numbers: Iterable[int],
     error: ErrorCode = ErrorCode.NONE,
-) -> list[_Row]:
-    partitions = []
+) -> Iterator[_Row]:
     for number in numbers:
         partition = Partition(topic, number)
         is_unstable = error is ErrorCode.NONE and partition in offsets.unstable
         found = _NOTHING if is_unstable else offsets.committed.get(partition, _NOTHING)
-        partitions.append(
-            row(
-                partition_index=number,
-                committed_offset=found.offset,
-                committed_leader_epoch=found.leader_epoch,
-                metadata=found.metadata,
-                error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT if is_unstable else error,
-            )
+        yield row(
+            partition_index=number,
+            committed_offset=found.offset,
+            committed_leader_epoch=found.leader_epoch,
+            metadata=found.metadata,
+            error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT if is_unstable else error,
         )
-    return partitions
 
 
-def guard(call: Call[OffsetFetchRequest], cluster: Cluster, handle: Handler) -> Outcome:
+def guard(call: Call[OffsetFetchRequest], cluster: Cluster, _: Handler) -> Turns[Outcome]:
     """Refuse groups that the client may not describe, and such topics in the others."""
     access = Access(call, cluster)
     if call.version < _MANY_GROUPS:
         if not access.may(Operation.DESCRIBE, ResourceType.GROUP, call.body.group_id):
             return _refused(call, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        response = handle(call, cluster)
-        assert isinstance(response, OffsetFetchResponse)
+        response = yield from handle(call, cluster)
         if response.error_code is ErrorCode.NONE:
-            response.topics = _visible(access, call.body.topics, response.topics)
+            response.topics = yield from _visible(access, call.body.topics, response.topics)
         return response
     forbidden = [not access.may(Operation.DESCRIBE, ResourceType.GROUP, each.group_id) for each in call.body.groups]
     allowed = [each for each, is_forbidden in zip(call.body.groups, forbidden, strict=True) if not is_forbidden]
-    response = handle(with_body(call, {"groups": allowed}), cluster)
-    assert isinstance(response, OffsetFetchResponse)
+    response = yield from handle(with_body(call, {"groups": allowed}), cluster)
     answered = iter(response.groups)
-    response.groups = [
-        _Group(group_id=each.group_id, topics=[], error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        if is_forbidden
-        else _with_topics(access, each, next(answered))
-        for each, is_forbidden in zip(call.body.groups, forbidden, strict=True)
-    ]
+    response.groups = []
+    for each, is_forbidden in zip(call.body.groups, forbidden, strict=True):
+        if is_forbidden:
+            group = _Group(group_id=each.group_id, topics=[], error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        else:
+            group = next(answered)
+            if group.error_code is ErrorCode.NONE:
+                group.topics = yield from _visible(access, each.topics, group.topics)
+        response.groups.append(group)
     return response
 
 
-def _with_topics(access: Access, asked: _AskedGroup, group: _Group) -> _Group:
-    if group.error_code is ErrorCode.NONE:
-        group.topics = _visible(access, asked.topics, group.topics)
-    return group
-
-
-def _visible(access: Access, asked: Sequence[object] | None, topics: Sequence[_Answered]) -> list[_Answered]:
+def _visible(access: Access, asked: Sequence[object] | None, topics: Sequence[_Answered]) -> Turns[list[_Answered]]:
     """Return the rows of topics that the client may describe; other named ones get an error."""
     visible = []
     for topic in topics:
+        yield
         # Without a name the id was unknown, and already has its error.
         if not topic.name or access.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
             visible.append(topic)

@@ -109,6 +109,10 @@ class Topics:
     def __iter__(self) -> Iterator[Topic]:
         return iter(self._by_name.values())
 
+    def in_turns(self) -> Iterator[Topic]:
+        """All topics, for work that takes many turns: those that are deleted meanwhile are left out."""
+        return (topic for topic in list(self._by_name.values()) if topic.id in self._by_id)
+
     def __len__(self) -> int:
         return len(self._by_name)
 

@@ -74,6 +74,15 @@ class FaultInjector:
                 answers.append(late.answer)
         return answers
 
+    @property
+    def has_unfinished(self) -> bool:
+        """Return `Router.has_unfinished`."""
+        return self.router.has_unfinished
+
+    def go_on(self, now_ms: int) -> list[Answer]:
+        """Call `Router.go_on`."""
+        return self._passed(self.router.go_on(now_ms), now_ms)
+
     def operate(self, operation: Callable[[Groups, int], Iterable[Reply]], now_ms: int) -> list[Answer]:
         """Run an operation on the groups that no client requested."""
         return self._passed(self.router.operate(operation, now_ms), now_ms)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from client_messages import client_message, client_request, request_bytes
+from turns import finished
 
 from loadwise.coordinator.calls import Call, NoAnswer
 from loadwise.coordinator.refusals import refusal
@@ -18,7 +19,8 @@ from loadwise.coordinator.router import Router
 from loadwise.coordinator.security.login import SaslLogin
 from loadwise.coordinator.services import services
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.messages import decode_request, encode_body, served
+from loadwise.protocol.messages import body_in_turns, decode_request, served
+from loadwise.protocol.structs import Struct
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "kafka-clients-4.3.1-refusals.jsonl"
 VECTORS = [json.loads(line) for line in GOLDEN.read_text().splitlines()]
@@ -48,7 +50,9 @@ def test_every_api_and_version_that_is_served_has_its_vector() -> None:
 def test_a_refusal_is_the_one_of_apache_kafka(vector: dict[str, Any]) -> None:
     call = Call(1, decode_request(bytes.fromhex(vector["request"]), APIS), "/127.0.0.1")
     response = client_message(call.request.api.response.__name__)
-    ours = encode_body(refusal(call, ErrorCode.REBALANCE_IN_PROGRESS), call.version)
+    refused = refusal(call, ErrorCode.REBALANCE_IN_PROGRESS)
+    assert isinstance(refused, Struct)
+    ours = b"".join(finished(body_in_turns(refused, call.version)))
     theirs = bytes.fromhex(vector["response"])
     if vector["api"] == "ApiVersions":  # kafka-python reads every refusal of it as v0
         assert ours == theirs

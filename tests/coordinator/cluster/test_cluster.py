@@ -139,13 +139,13 @@ class Wire:
     def ask(self, request: Any, node_id: int) -> Any:
         version = request.API_VERSION
         (answer,) = self.send(request, node_id)
-        assert not hasattr(answer.response, "data"), "Metadata is asked with `metadata`"
+        assert not hasattr(answer.response, "pieces"), "Metadata is asked with `metadata`"
         frame = bytes(encode_response(answer.response, answer.call.version, 7))
         return client_message(answer.call.request.api.response.__name__).decode(frame[4:], version=version, header=True)
 
     def metadata(self) -> Any:
         (answer,) = self.send(client_request("Metadata", 12, topics=None), 1)
-        return metadata.MetadataResponse.decode(answer.response.data, version=12)
+        return metadata.MetadataResponse.decode(b"".join(answer.response.pieces), version=12)
 
     def produce(self, node_id: int, partition: int = 0, acks: int = -1) -> Any:
         data = {"index": partition, "records": batch([b"x"])}

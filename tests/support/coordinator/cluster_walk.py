@@ -31,7 +31,7 @@ from loadwise.coordinator.services import services
 from loadwise.coordinator.streams.feature import StreamsGroups
 from loadwise.protocol.consumer import Subscription
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.messages import decode_request, encode_response, frame_body, served
+from loadwise.protocol.messages import decode_request, encode_response, frame_of, served
 
 APIS = served(service.api for service in services().values())
 TOPICS = ["s", "t", "u"]
@@ -143,12 +143,15 @@ class ClusterWalk(RuleBasedStateMachine):
         frame = request_bytes(request)
         call = Call(next(self.tokens), decode_request(frame, APIS), "/127.0.0.1")
         self.waiting.add(call.token)
-        self.deliver(self.injector.receive(call, self.now_ms))
+        answers = self.injector.receive(call, self.now_ms)
+        while self.injector.has_unfinished:
+            answers += self.injector.go_on(self.now_ms)
+        self.deliver(answers)
         answer = self.answers.pop(call.token, None)
         if answer is None or isinstance(answer.response, HangUp):
             return None
         if isinstance(answer.response, EncodedBody):
-            data = frame_body(answer.response.data, 7, flexible=answer.response.flexible)
+            data = b"".join(frame_of(answer.response.pieces, 7, flexible=answer.response.flexible))
         else:
             data = bytes(encode_response(answer.response, answer.call.version, 7))
         return client_response(request).decode(data[4:], version=request.API_VERSION, header=True)

@@ -17,7 +17,7 @@ from loadwise.coordinator.groups.events import Committer
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.router import Router
 from loadwise.coordinator.services import services
-from loadwise.protocol.messages import decode_request, encode_response, frame_body, served
+from loadwise.protocol.messages import decode_request, encode_response, frame_of, served
 
 APIS = served(service.api for service in services().values())
 TOKENS = count(1)
@@ -40,7 +40,10 @@ class Wire:
 
     def send(self, frame: bytes) -> list[Answer]:
         call = Call(next(TOKENS), decode_request(frame, APIS, most=1_000_000), "/127.0.0.1")
-        return self.router.receive(call, 1000)
+        answers = self.router.receive(call, 1000)
+        while self.router.has_unfinished:
+            answers += self.router.go_on(1000)
+        return answers
 
     def ask(self, api: str, /, version: int, **values: Any) -> Any:
         """Send a request, and read the one answer that comes, as the client would."""
@@ -49,7 +52,7 @@ class Wire:
     def exchange(self, request: Any) -> Any:
         (answer,) = self.send(request_bytes(request))
         if isinstance(answer.response, EncodedBody):
-            frame = frame_body(answer.response.data, 7, flexible=answer.response.flexible)
+            frame = b"".join(frame_of(answer.response.pieces, 7, flexible=answer.response.flexible))
         else:
             frame = bytes(encode_response(answer.response, answer.call.version, 7))
         return client_response(request).decode(frame[4:], version=request.API_VERSION, header=True)
