@@ -208,8 +208,11 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
 
     def _ends(self, asked: float | None) -> float | None:
         """Return when a poll ends: see `loadwise.assignor.clients.held_polls`."""
-        waits = self._member is not None and self._member.joins_eagerly
-        return asked if asked is None or not waits else max(asked, self._waits_until)
+        member = self._member
+        if asked is None or member is None or not (member.joins_eagerly and self._waits_until):
+            return asked
+        # Once all have joined, commits are refused until the join has ended.
+        return max(asked, self._waits_until + (0.0 if member.commits_what_it_left else member.longest_wait_s))
 
     def close(self) -> None:
         """Revoke everything with ``on_revoke``, leave the group, and close."""
@@ -358,8 +361,10 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
     def revoked(self, partitions: Iterable[Partition]) -> None:
         """Commit these partitions and stop reading them."""
         going = named(partitions)
-        if self._waits_for_join():
-            self._waits_until = monotonic() + self._joined().longest_wait_s
+        member = self._joined()
+        self._waits_until = 0.0
+        if self._commits_by_hand and self._alone and member.joins_eagerly:
+            self._waits_until = monotonic() + member.longest_wait_s
             if not any(self._callbacks.given.values()):
                 self._commit_what_goes(going)
                 self._held = frozenset(partitions)
@@ -378,9 +383,6 @@ class ConfluentConsumer(BalancedConsumer, Consumer):
             self._callbacks.call("on_lost", self, going)
         finally:
             self._forget(going)
-
-    def _waits_for_join(self) -> bool:
-        return self._commits_by_hand and self._alone and self._joined().joins_eagerly
 
     def _without_held(self, assigned: Iterable[Partition]) -> frozenset[Partition]:
         """Return the partitions that are to be read from their committed offsets, and let go of held ones that moved.

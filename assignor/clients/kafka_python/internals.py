@@ -40,7 +40,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -411,13 +411,19 @@ class KafkaPythonCoordinator(ConsumerCoordinator):
             and self._generation.generation_id == self._last_generation
         )
 
-    def wait_for_join_ms(self, timeout_ms: float | None) -> float | None:
-        """Return how long a ``poll`` with this timeout waits for a join: see `loadwise.assignor.clients.held_polls`."""
+    async def wait_for_join(self, wait_for: Callable[[float | None], Awaitable[Any]], timeout_ms: float | None) -> Any:
+        """Wait for the join for this timeout, or longer: see `loadwise.assignor.clients.held_polls`."""
         eager = not self._cooperative and self._subscription.assigned_partitions()
         if timeout_ms is None or not (eager and self.commits_by_hand and self.polled_alone):
-            return timeout_ms
-        ends = self._join_began + longest_wait_s(self.config["max_poll_interval_ms"])
-        return max(timeout_ms, 1000 * (ends - time.monotonic()))
+            return await wait_for(timeout_ms)
+        longest_s = longest_wait_s(self.config["max_poll_interval_ms"])
+        left_s = self._join_began + longest_s - time.monotonic()
+        try:
+            return await wait_for(max(timeout_ms, 1000 * left_s))
+        except KafkaTimeoutError:
+            if self._leaves_what_it_has:
+                raise
+        return await wait_for(1000 * longest_s)  # commits are refused until the join has ended
 
     def poll(self, timeout_ms: float | None = None) -> bool:
         """Poll as the client does, but keep reading kept partitions while the group rebalances."""
@@ -551,7 +557,7 @@ class _Manager:
         if coordinator.joining_beside and not (future.is_done or coordinator.join_has_ended):
             raise KafkaTimeoutError("the join continues in the background")
         try:
-            return await self._manager.wait_for(future, coordinator.wait_for_join_ms(timeout_ms))
+            return await coordinator.wait_for_join(partial(self._manager.wait_for, future), timeout_ms)
         finally:
             if future.is_done:
                 coordinator.failed = None  # it is raised here

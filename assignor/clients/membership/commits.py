@@ -87,6 +87,11 @@ class OwnedCommits:
         self._left_generation = self._coordinator._generation
         self._back_by = time.monotonic() + wait_s
 
+    @property
+    def takes_what_was_left(self) -> bool:
+        """Whether the join has not been answered."""
+        return self._coordinator._generation is self._left_generation
+
     def put(self, offsets: Offsets, done: Done | None = None) -> None:
         """Queue a commit; `call_back` calls ``done``."""
 
@@ -145,7 +150,7 @@ class OwnedCommits:
                 self._changed.notify_all()
 
     def _owned(self, queued: _Queued) -> Offsets:
-        left = self._left if self._coordinator._generation is self._left_generation else {}
+        left = self._left if self.takes_what_was_left else {}
         acquired = {**left, **self._acquired}
         return {
             each: offset

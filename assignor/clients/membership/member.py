@@ -205,6 +205,11 @@ class Membership:
         return self._unbroken and bool(self._coordinator.follows)
 
     @property
+    def commits_what_it_left(self) -> bool:
+        """Whether what was revoked for a join can still be committed, because not all members have joined."""
+        return self._commits.takes_what_was_left
+
+    @property
     def longest_wait_s(self) -> float:
         """For how many seconds a poll of a program that commits by hand may wait for an eager join."""
         return longest_wait_s(self._coordinator.config["max_poll_interval_ms"])
