@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import sys
@@ -87,10 +88,17 @@ def imbalance_of(source: SourceProgress) -> float | None:
 
 
 def _offset(text: str | None) -> dict[str, Any] | None:
-    """Parse an offset of a progress. Null is ``"null"`` in a query's progress, and ``"None"`` in a listener's."""
+    """Parse an offset of a progress.
+
+    Null is ``"null"`` in a query's progress, and ``"None"`` in a listener's. Before PySpark 4.2 a query's progress has
+    the text of a Python dict (``SourceProgress.fromJson``), and a listener's has JSON.
+    """
     if not text or text == "None":
         return None
-    offset: dict[str, Any] | None = json.loads(text)
+    try:
+        offset: dict[str, Any] | None = json.loads(text)
+    except json.JSONDecodeError:
+        offset = ast.literal_eval(text)
     return offset
 
 
