@@ -7,6 +7,7 @@
     │   └── UnknownOptionError          the option does not exist or is not supported
     ├── MissingDependencyError          pyspark, pyarrow or confluent-kafka is not installed (names the extra)
     ├── SchemaError                     the user's schema has columns that this source does not have
+    ├── OnlyReadsError                  something is to be written
     ├── PlanError                       the assignor does not give every range to one task
     └── KafkaError                      the cluster cannot answer
         ├── OffsetsUnavailableError     topics, partitions or offsets cannot be looked up
@@ -59,6 +60,10 @@ class MissingDependencyError(SparkSourceError, ImportError):
 
 class SchemaError(SparkSourceError, ValueError):
     """The user's schema has an unknown column, or one of another type."""
+
+
+class OnlyReadsError(SparkSourceError, NotImplementedError):
+    """A DataFrame or a stream is to be written with this source."""
 
 
 class PlanError(SparkSourceError, ValueError):

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
+from loadwise.spark_source.errors import OnlyReadsError
 from loadwise.spark_source.options.bounds import Everywhere
 from loadwise.spark_source.options.query import SourceOptions, parse_either
 from loadwise.spark_source.planning.query import assignor_named, check_installed, checked, planned_by
@@ -26,7 +27,14 @@ from loadwise.spark_source.reuse import exclude_what_is_loaded
 from loadwise.spark_source.task import Task
 
 try:
-    from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+    from pyspark.sql.datasource import (
+        DataSource,
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+        InputPartition,
+    )
     from pyspark.sql.types import StructType
 except ImportError as error:
     raise needs_pyspark() from error
@@ -37,6 +45,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 logger = logging.getLogger(__name__)
+
+_ONLY_READS = "loadwise reads; write with format('kafka')"
 
 
 class LoadwiseDataSource(DataSource):
@@ -81,6 +91,14 @@ class LoadwiseDataSource(DataSource):
         member = NAMES_START and mode.strip().lower() == "member"
         made = LoadwiseMemberReader if member else LoadwiseStreamReader
         return made(dict(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: ARG002 - as Spark calls it
+        """Refuse to write a DataFrame: `OnlyReadsError`."""
+        raise OnlyReadsError(_ONLY_READS)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: ARG002, N802 - likewise
+        """Refuse to write a stream: `OnlyReadsError`."""
+        raise OnlyReadsError(_ONLY_READS)
 
 
 @cache
