@@ -1,4 +1,6 @@
-"""What a batch and a stream do in every PySpark from 4.0 on: `.ci/extras` runs this file in the oldest one too.
+"""What a batch and a stream do in every PySpark from 4.0 on: `.ci/extras` runs this file in 4.0 and 4.1 too.
+
+The table of docs/spark.md says in what the versions differ; each of its rows has a test here.
 
 Spark is needed for what Spark does alone: how it calls the source, what it makes of our batches, and its checkpoint.
 The default tier has a batch and a stream of it, the real tier the rest.
@@ -12,11 +14,18 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
-from pyspark.errors import AnalysisException, StreamingQueryException
+import pyspark
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+from pyspark.errors import AnalysisException, PySparkException, StreamingQueryException
 from pyspark.sql.functions import spark_partition_id
+from pyspark.sql.streaming import StreamingQueryListener
 from started_queries import RunningQuery, run_to_its_end
+from topics import WAIT_S, until
 
+from loadwise.spark_source.planning.progress import Lag
 from loadwise.spark_source.pyspark_version import NAMES_START
+from loadwise.spark_source.session import imbalance_of, lag_of
 
 pytestmark = pytest.mark.spark
 
@@ -49,7 +58,7 @@ def start(spark, topic, checkpoint, sink, trigger, **options):
 
 
 def run(spark, topic, checkpoint, sink, trigger, **options):
-    run_to_its_end(lambda: start(spark, topic, checkpoint, sink, {trigger: True}, **options))
+    return run_to_its_end(lambda: start(spark, topic, checkpoint, sink, {trigger: True}, **options))
 
 
 def everything(*sizes):
@@ -69,6 +78,14 @@ def test_a_batch_has_each_record_once_in_as_many_tasks_as_are_asked_for(spark, t
         (("a", b"1"), ("b", None))
     }
     assert {row.topic for row in rows} == {topic.name}
+
+
+def test_a_second_action_reads_the_offsets_of_the_first_but_in_pyspark_4_0(spark, topic):
+    topic = topic([3])
+    frame = spark.read.format("loadwise").options(**topic.options()).load()
+    assert frame.count() == 3
+    topic.write([2])
+    assert frame.count() == (5 if pyspark.__version__.startswith("4.0.") else 3)
 
 
 def test_a_stream_goes_on_from_its_checkpoint_and_reads_each_record_once(spark, topic, tmp_path):
@@ -124,6 +141,83 @@ def test_an_unfinished_first_micro_batch_is_replayed_and_loses_nothing(spark, to
         assert sink.came() == everything()
         run(spark, topic, tmp_path, sink, "availableNow")
     assert sink.came() == everything(7) - everything(4)
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("starting", ["earliest", "latest"])
+def test_the_first_micro_batch_is_empty_or_before_4_2_all_there_is(spark, topic, tmp_path, starting):
+    topic, sink = topic([4, 2]), Sink()
+    run(spark, topic, tmp_path, sink, "availableNow", startingOffsets=starting)
+    everything_there = starting == "earliest" and not NAMES_START
+    assert Counter(sink.batches.get(0, ())) == (everything(4, 2) if everything_there else everything())
+
+
+@pytest.mark.kafka
+def test_available_now_is_one_micro_batch_or_from_4_2_on_as_many_as_a_limit_makes(spark, topic, tmp_path):
+    topic, sink = topic([9]), Sink()
+    limit = {"maxOffsetsPerTrigger": 3} if NAMES_START else {}
+    run(spark, topic, tmp_path, sink, "availableNow", startingOffsets="earliest", **limit)
+    assert [len(batch) for _, batch in sorted(sink.batches.items()) if batch] == ([3, 3, 3] if NAMES_START else [9])
+
+
+@pytest.mark.kafka
+def test_records_deleted_before_an_unfinished_first_micro_batch_is_replayed(spark, topic, tmp_path):
+    topic, sink = topic([9]), Sink()
+    options = {"startingOffsets": "earliest"}
+    run(spark, topic, tmp_path, sink, "availableNow", **options)
+    for commit in (tmp_path / "commits").iterdir():
+        commit.unlink()
+    admin = AdminClient({"bootstrap.servers": topic.bootstrap_servers})
+    [deleted] = admin.delete_records([TopicPartition(topic.name, 0, 4)]).values()
+    deleted.result(WAIT_S)
+    sink.batches.clear()
+    if NAMES_START:
+        with pytest.raises(StreamingQueryException, match="failOnDataLoss"):
+            run(spark, topic, tmp_path, sink, "availableNow", **options)
+    else:
+        run(spark, topic, tmp_path, sink, "availableNow", **options)
+        assert sink.came() == everything(9) - everything(4)
+
+
+def test_a_progress_has_the_lag_and_the_imbalance(spark, topic, tmp_path):
+    """That of a query and that of a listener, which earlier versions put in other words."""
+    told = []
+
+    class Listener(StreamingQueryListener):
+        def onQueryStarted(self, event):  # noqa: N802 - as Spark calls it
+            """Nothing of this is asked for."""
+
+        def onQueryProgress(self, event):  # noqa: N802 - as Spark calls it
+            told.append(event.progress)
+
+        def onQueryTerminated(self, event):  # noqa: N802 - as Spark calls it
+            """Nothing of this is asked for."""
+
+    topic, listener = topic([4, 0, 1]), Listener()
+    run(spark, topic, tmp_path, Sink(), "availableNow", startingOffsets="earliest")
+    topic.write([5, 3, 1])
+    spark.streams.addListener(listener)
+    try:
+        query = run(spark, topic, tmp_path, Sink(), "availableNow", startingOffsets="earliest")
+        until(lambda: any(progress.numInputRows for progress in told))
+    finally:
+        spark.streams.removeListener(listener)
+    for progress in (*query.recentProgress, *told):
+        (source,) = progress.sources
+        assert lag_of(source) in (Lag(0, 0.0, 0), None)
+        if progress.numInputRows:
+            assert lag_of(source) == Lag(0, 0.0, 0)
+            assert imbalance_of(source) == pytest.approx(5 / 3)
+
+
+def test_writing_is_refused_by_name(spark, tmp_path):
+    told = r"loadwise reads; write with format\('kafka'\)"
+    frame = spark.range(1).selectExpr("cast(id as string) value")
+    with pytest.raises(PySparkException, match=told):
+        frame.write.format("loadwise").option("topic", "t").mode("append").save()
+    stream = spark.readStream.format("rate").load().writeStream.format("loadwise")
+    with pytest.raises(PySparkException, match=told):
+        stream.option("checkpointLocation", str(tmp_path)).start().processAllAvailable()
 
 
 @pytest.mark.skipif(NAMES_START, reason="this PySpark keeps all options")
