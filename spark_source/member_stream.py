@@ -34,6 +34,7 @@ from loadwise.spark_source.cluster.application import FOLDERS, claimed
 from loadwise.spark_source.errors import MissingDependencyError, OptionError
 from loadwise.spark_source.options.bounds import EARLIEST, LATEST
 from loadwise.spark_source.options.membership import GroupMember
+from loadwise.spark_source.options.topics import named_topics
 from loadwise.spark_source.planning.member_progress import Holdings, MemberOffset, apart, as_json, member_offset
 from loadwise.spark_source.planning.progress import MODE, Positions, apart_from_recreated
 from loadwise.spark_source.planning.query import shared_out
@@ -147,6 +148,8 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
             from loadwise.spark_source.cluster.group_members import GroupMembers  # noqa: PLC0415 - needs kafka-python
 
             options, member = self._options, self._member
+            # A member gives up after a few seconds without a broker; look-ups outlast an outage.
+            self._kafka.found(options, known=named_topics(options.topics))
             self._leave_when_stopped()
             if self._claim is None:
                 self._claim = claimed(member.group, options.client.settings["bootstrap.servers"])

@@ -218,7 +218,7 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if options.ignored:
                 logger.warning("ignored options: %s", ", ".join(options.ignored))
             client = connect(options.client, group_id_prefix=options.group_id_prefix, reads_samples=True)
-            self._cluster = Cluster(client, options.client.api_timeout_ms)
+            self._cluster = Cluster(client, options.look_up_ms)
         return self._cluster
 
     @property
@@ -312,10 +312,10 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ids
 
     def _attempts(self) -> Iterator[None]:
-        """Yield once for each of the ``fetchOffset.numRetries``, with pauses between, and once before them."""
+        """Yield ``fetchOffset.numRetries`` times, with pauses in between."""
         yield
-        for _ in range(self._options.stream.offset_retries):
-            sleep(self._options.stream.offset_retry_interval_ms / 1000)
+        for _ in range(self._options.offset_attempts - 1):
+            sleep(self._options.offset_retry_interval_ms / 1000)
             yield
 
     def _first_offsets(self, begun: Positions, ended: Positions) -> dict[TopicPartition, int]:

@@ -71,6 +71,9 @@ class Client:
     all_down: bool = False
     """Whether all connections failed or were lost."""
 
+    refused: bool = False
+    """Whether one of them failed for a reason, such as a wrong port; a broker that hangs gives none."""
+
     commits: list[str] = field(default_factory=list)
     """The result of each answered commit: the error, or an empty string."""
 
@@ -96,6 +99,7 @@ class Client:
         self.doubtful |= error.code() in UNKNOWN
         # "All brokers down" follows each failed connection, and a lost connection each refusal; both say less.
         self.all_down |= error.code() == _Error._ALL_BROKERS_DOWN
+        self.refused |= error.code() != _Error._ALL_BROKERS_DOWN
         if error.code() == _Error._ALL_BROKERS_DOWN and self.complaint:
             return
         if error.code() == _Error._TRANSPORT and self.remedy:
@@ -109,14 +113,14 @@ class Client:
 
         Does not poll, because that would lose a fetched record.
         """
-        self.heard, self.all_down = True, False
+        self.heard, self.all_down, self.refused = True, False, False
         self.complaint = self.remedy = ""
 
     def forget_complaints(self) -> None:
         """Reset: old errors do not matter to the next query."""
         self._hear()
         self.complaint = self.remedy = ""
-        self.doubtful = self.all_down = False
+        self.doubtful = self.all_down = self.refused = False
 
     def why(self) -> str:
         """Return the last error as the end of a message; empty without one."""

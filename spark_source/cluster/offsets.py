@@ -31,8 +31,8 @@ INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 
 PATIENCE_S = 5.0
 """How long to retry a rejected login or certificate: the broker may just be starting."""
-UNREACHABLE_S = 10.0
-"""How long to try brokers if no address has ever answered and none accepts a connection."""
+UNREACHABLE_S = 30.0
+"""How long to try brokers if no address has ever answered and connections are refused: one may be restarting."""
 UNKNOWN_S = 10.0
 """How long a partition in Kafka's metadata may be unknown to its leader, which learns of it later."""
 ASK_AGAIN_S = 0.2
@@ -66,7 +66,7 @@ _LEAST_WAIT_S = 0.001
 
 _REMEDY = (
     "check the name, kafka.bootstrap.servers, kafka.security.protocol and the rights of this user, or raise"
-    " kafka.default.api.timeout.ms"
+    " fetchOffset.numRetries or kafka.default.api.timeout.ms"
 )
 _REMEDIES = {
     _Error.UNKNOWN_TOPIC_OR_PART: "check the name and kafka.bootstrap.servers; reading creates no topic",
@@ -100,7 +100,7 @@ class Cluster:
 
     client: Client
     timeout_ms: int
-    """The timeout of each request; the user's ``kafka.default.api.timeout.ms``."""
+    """The timeout of each request, with all its attempts: `SourceOptions.look_up_ms`."""
 
     def found(self, options: SourceOptions, *, known: Collection[str] = (), with_ids: bool = False) -> Found:
         """Return the query's partitions, and topic ids if requested, which needs an admin client. Creates no topic.
@@ -288,7 +288,8 @@ class Cluster:
         """Whether a retry would hardly help: the login is rejected, or no broker is at the given addresses."""
         if self.client.remedy:
             return tried_s >= PATIENCE_S
-        return self.client.all_down and not self.client.heard and tried_s >= UNREACHABLE_S
+        client = self.client
+        return client.all_down and client.refused and not client.heard and tried_s >= UNREACHABLE_S
 
     def _unanswered(self, what: str, error: confluent_kafka.KafkaError) -> OffsetsUnavailableError:
         why = self.client.why()  # may update the error and with it the remedy

@@ -136,11 +136,10 @@ OFFSET_RETRIES: Option[int] = Option(
     "fetchOffset.numRetries",
     whole_number(0),
     3,
-    "how often to request offsets before the stream's position again",
-    of=Of.STREAMS,
+    "attempts of a request about offsets, each for `kafka.default.api.timeout.ms`; 0 is 1",
 )
 OFFSET_RETRY_INTERVAL: Option[int] = Option(
-    "fetchOffset.retryIntervalMs", whole_number(0), 1000, "the time between two of these requests", of=Of.STREAMS
+    "fetchOffset.retryIntervalMs", whole_number(0), 1000, "the pause after each of these attempts"
 )
 GROUP_ID_PREFIX: Option[str | None] = Option(
     "groupIdPrefix",

@@ -58,10 +58,6 @@ class StreamOptions:
     """``minOffsetsPerTrigger``: wait for this many offsets; None for no wait."""
     max_delay_ms: int = declared.MAX_DELAY.default
     """``maxTriggerDelay``: the longest wait for ``min_offsets``."""
-    offset_retries: int = declared.OFFSET_RETRIES.default
-    """``fetchOffset.numRetries``: how often to request offsets before the answer counts as final."""
-    offset_retry_interval_ms: int = declared.OFFSET_RETRY_INTERVAL.default
-    """``fetchOffset.retryIntervalMs``: the time between two of these requests."""
     commit_group: str | None = None
     """The group that a stream commits to, for lag monitoring; None: no group."""
     member: GroupMember | None = None
@@ -81,6 +77,10 @@ class SourceOptions:
     fail_on_data_loss: bool = True
     include_headers: bool = False
     group_id_prefix: str = GROUP_ID_PREFIX[False]
+    offset_attempts: int = declared.OFFSET_RETRIES.default
+    """``fetchOffset.numRetries``: how often Spark's Kafka source makes a request about offsets, the first included."""
+    offset_retry_interval_ms: int = declared.OFFSET_RETRY_INTERVAL.default
+    """``fetchOffset.retryIntervalMs``: the pause after each of these attempts."""
     poll_timeout_ms: int = declared.POLL_TIMEOUT.default
     """How long a task waits for a record before it fails. Spark's default is ``spark.network.timeout``: 120 s."""
     reader: str = DEFAULT_READER
@@ -89,6 +89,11 @@ class SourceOptions:
     """Whether the user chose the reader; then no other one replaces it."""
     ignored: tuple[str, ...] = ()
     """Options without effect, each with the reason."""
+
+    @property
+    def look_up_ms(self) -> int:
+        """How long a request about topics or offsets is repeated: as long as all attempts of Spark's Kafka source."""
+        return self.offset_attempts * (self.client.api_timeout_ms + self.offset_retry_interval_ms)
 
 
 def parse(given: Mapping[str, str], *, streaming: bool = False) -> SourceOptions:
@@ -115,6 +120,8 @@ def parse(given: Mapping[str, str], *, streaming: bool = False) -> SourceOptions
         fail_on_data_loss=declared.FAIL_ON_DATA_LOSS.read(options),
         include_headers=declared.INCLUDE_HEADERS.read(options),
         group_id_prefix=declared.GROUP_ID_PREFIX.read(options) or GROUP_ID_PREFIX[streaming],
+        offset_attempts=max(1, declared.OFFSET_RETRIES.read(options)),
+        offset_retry_interval_ms=declared.OFFSET_RETRY_INTERVAL.read(options),
         poll_timeout_ms=declared.POLL_TIMEOUT.read(options),
         reader=_reader(options, client),
         reader_is_given=declared.READER.name in options,
@@ -203,8 +210,6 @@ def _stream(options: Mapping[str, str], java: Mapping[str, str], topics: Topics,
         max_offsets=most,
         min_offsets=least,
         max_delay_ms=declared.MAX_DELAY.read(options),
-        offset_retries=declared.OFFSET_RETRIES.read(options),
-        offset_retry_interval_ms=declared.OFFSET_RETRY_INTERVAL.read(options),
         commit_group=java["group.id"] if commits and streaming else None,
         member=group_member(options, java, topics, streaming=streaming),
     )

@@ -80,22 +80,26 @@ def _task(member: str, ranges: tuple[OffsetRange, ...]) -> Task:
     return Task(member, filled, float(sum(map(len, filled))))
 
 
-def owners_of(config: ClientConfig, group: str) -> list[Owner]:
+def owners_of(config: ClientConfig, group: str, *, look_up_ms: int | None = None) -> list[Owner]:
     """Return the group's members and their partitions, once it is stable and not empty.
 
-    Raises `GroupUnavailableError` if it has no members, is not stable or has no coordinator for
-    ``kafka.default.api.timeout.ms``, or if Kafka does not describe it.
+    Raises `GroupUnavailableError` if it has no members or is not stable for ``kafka.default.api.timeout.ms``, if no
+    broker describes it for ``look_up_ms`` (None: the same time), or if Kafka refuses to.
     """
-    deadline = monotonic() + config.api_timeout_ms / 1000
+    timeout_s = config.api_timeout_ms / 1000
+    answer_by = monotonic() + (timeout_s if look_up_ms is None else look_up_ms / 1000)
+    stable_by = monotonic() + timeout_s
     admin = admin_client(config)
     while True:
-        left_s = deadline - monotonic()
+        left_s = stable_by - monotonic()
         try:
             described = _described(admin, group, min(max(left_s, ASK_AGAIN_S), MOST_WAIT_S))
         except confluent_kafka.KafkaException as error:
-            if error.args[0].code() not in _PASSING or left_s <= 0:
+            if error.args[0].code() not in _PASSING or monotonic() >= answer_by:
                 raise _undescribed(group, error.args[0].str()) from None
             admin = admin_client(config)  # the old one remembers the old coordinator
+            # After an outage the group has as much time as before it.
+            stable_by = min(monotonic() + timeout_s, answer_by)
         else:
             if described.state == confluent_kafka.ConsumerGroupState.STABLE and described.members:
                 return [_owner(member) for member in described.members]

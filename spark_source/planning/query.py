@@ -84,7 +84,7 @@ def partition_counts(options: Mapping[str, str], *, streaming: bool = False) -> 
     from loadwise.spark_source.cluster.offsets import Cluster  # noqa: PLC0415 - likewise
 
     with connected(parsed.client, group_id_prefix=parsed.group_id_prefix) as client:
-        places = Cluster(client, parsed.client.api_timeout_ms).found(parsed).partitions
+        places = Cluster(client, parsed.look_up_ms).found(parsed).partitions
     return {topic: number + 1 for topic, number in places}  # sorted, so the last one counts
 
 
@@ -97,7 +97,7 @@ def planned_by(options: SourceOptions) -> Plan:
     if options.ignored:
         logger.warning("ignored options: %s", ", ".join(options.ignored))
     with kept_or_connected(options.client, group_id_prefix=options.group_id_prefix) as client:
-        return shared_out(resolve(options, Cluster(client, options.client.api_timeout_ms)), options, client)
+        return shared_out(resolve(options, Cluster(client, options.look_up_ms)), options, client)
 
 
 def shared_out(
@@ -117,7 +117,8 @@ def shared_out(
     if wanted.follow_group is not None:
         from loadwise.spark_source.planning.following import follow, owners_of  # noqa: PLC0415 - see check_installed
 
-        return follow(ranges, owners_of(options.client, wanted.follow_group), wanted.follow_group)
+        owners = owners_of(options.client, wanted.follow_group, look_up_ms=options.look_up_ms)
+        return follow(ranges, owners, wanted.follow_group)
     sizes: Mapping[TopicPartition, float] = {}
     densities: Mapping[TopicPartition, Density] = {}
     if wanted.load_by == "bytes" or (wanted.load_by is None and wanted.num_tasks != 1 and _is_much(ranges)):

@@ -179,7 +179,7 @@ class _RangeReader:
 
         at, options = self._reading, self._reading.options
         with connected(options.client, group_id_prefix=options.group_id_prefix) as client:
-            return Cluster(client, options.client.api_timeout_ms).offsets(EARLIEST, [at.place])[at.place]
+            return Cluster(client, options.look_up_ms).offsets(EARLIEST, [at.place])[at.place]
 
     def _why(self) -> str:
         """Return the last complaint as the end of a message; empty without one."""

@@ -145,7 +145,7 @@ class _RangeReader:
 
     @property
     def _cluster(self) -> Cluster:
-        return Cluster(self.client, self.at.options.client.api_timeout_ms)
+        return Cluster(self.client, self.at.options.look_up_ms)
 
 
 def _columns(

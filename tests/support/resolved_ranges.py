@@ -12,4 +12,4 @@ from loadwise.spark_source.task import OffsetRange
 def resolved(options: SourceOptions) -> list[OffsetRange]:
     """The offset range of every partition; raises what `resolve` raises."""
     with connected(options.client, group_id_prefix=options.group_id_prefix) as client:
-        return resolve(options, Cluster(client, options.client.api_timeout_ms))
+        return resolve(options, Cluster(client, options.look_up_ms))

@@ -90,7 +90,7 @@ def test_what_changes_nothing_is_named():
             {"startingTimestamp": "5", "startingOffsets": "earliest"},
             "startingOffsets (startingTimestamp wins over it)",
         ),
-        ({"fetchOffset.numRetries": "1"}, "fetchOffset.numRetries (has no effect in a batch query)"),
+        ({"maxOffsetsPerTrigger": "1"}, "maxOffsetsPerTrigger (has no effect in a batch query)"),
         (
             {"startingOffsetsByTimestampStrategy": "latest"},
             "startingOffsetsByTimestampStrategy (no timestamp is given to start at)",

@@ -149,6 +149,7 @@ def test_a_deadline_that_passes_between_two_questions_is_no_endless_wait(topic_n
     monkeypatch.setattr(cluster_offsets, "monotonic", lambda: now_s[0])
     monkeypatch.setattr(cluster_offsets, "sleep", lambda seconds: now_s.append(now_s.pop() + seconds + 0.05))
     options = {"kafka.bootstrap.servers": nowhere, "kafka.default.api.timeout.ms": "300", "subscribe": topic_name}
+    options |= {"fetchOffset.numRetries": "1", "fetchOffset.retryIntervalMs": "0"}
     with pytest.raises(OffsetsUnavailableError):
         resolved(parse(options))
     assert len(waits) > 2
