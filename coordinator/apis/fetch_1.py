@@ -152,7 +152,7 @@ def _response(call: Call[FetchRequest], cluster: Cluster, wanted: list[list[_Wan
 
 def _row(each: _Wanted, records: bytes, *, committed_only: bool) -> _Partition:
     log = each.partition.log if each.partition is not None and each.error is ErrorCode.NONE else None
-    aborted: list[_Partition.AbortedTransaction] | None = [] if log is None or committed_only else None
+    aborted: list[_Partition.AbortedTransaction] | None = [] if each.partition is None else None
     if log is not None and committed_only:
         aborted = [
             _Partition.AbortedTransaction(producer_id=found.producer_id, first_offset=found.first_offset)
