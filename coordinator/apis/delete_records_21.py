@@ -9,16 +9,19 @@ from loadwise.coordinator.access import per_item, topics
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.named_twice import EachOnce
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DeleteRecordsRequest, DeleteRecordsResponse
 
 _UP_TO_THE_END = -1
 _NONE = -1
+_ONCE = EachOnce("partition_index")
 _Asked = DeleteRecordsRequest.DeleteRecordsTopic.DeleteRecordsPartition
 _Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
 
 
+@_ONCE.before
 def handle(call: Call[DeleteRecordsRequest], cluster: Cluster) -> DeleteRecordsResponse:
     """Delete in each partition that this broker leads; a later start does not change."""
     topics = [
@@ -54,4 +57,4 @@ def _deleted(
     )
 
 
-guard = per_item(topics(Operation.DELETE))
+guard = _ONCE.before(per_item(topics(Operation.DELETE)))

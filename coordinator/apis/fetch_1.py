@@ -18,6 +18,7 @@ from loadwise.coordinator.calls import Call, DelayedFetch
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.replication import NO_EPOCH, NO_NODE, ReplicatedPartition
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.named_twice import EachOnce
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import FetchRequest, FetchResponse
@@ -33,6 +34,9 @@ _WITHOUT_SESSION = (0, -1)
 _LEADER_EPOCH = 9
 _RACK = 11
 _BY_ID = 13
+_ONCE = EachOnce(
+    "partition", name=lambda call, topic: topic.topic_id if call.version >= _BY_ID else topic.topic, is_linked=True
+)
 _NEW_LEADERS = 16
 _TOLD_THE_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -57,6 +61,7 @@ class _Wanted(NamedTuple):
         return self.partition.log
 
 
+@_ONCE.before
 def handle(call: Call[FetchRequest], cluster: Cluster) -> FetchResponse | DelayedFetch:
     """Answer at once if there are enough records or an error; otherwise delay the fetch."""
     body = call.body
@@ -170,4 +175,4 @@ def _row(each: _Wanted, records: bytes, *, committed_only: bool) -> _Partition:
     )
 
 
-guard = per_item(topics(Operation.READ, "topic", by_id_from=_BY_ID))
+guard = _ONCE.before(per_item(topics(Operation.READ, "topic", by_id_from=_BY_ID)))

@@ -20,6 +20,7 @@ from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS
 from loadwise.coordinator.cluster.log import NO_OFFSET, NO_TIMESTAMP, PartitionLog, TimestampedOffset
 from loadwise.coordinator.cluster.replication import NO_EPOCH
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.named_twice import EachOnce
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
@@ -33,6 +34,7 @@ _READ_COMMITTED = 1
 _NEVER = 99
 _SINCE = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}
 """Special timestamps, and the versions that introduced them."""
+_ONCE = EachOnce("partition_index")
 _Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 
 
@@ -41,11 +43,11 @@ def handle(call: Call[ListOffsetsRequest], cluster: Cluster) -> ListOffsetsRespo
     named = Counter((topic.name, each.partition_index) for topic in call.body.topics for each in topic.partitions)
     budget = ReadingBudget()
     topics = []
-    for topic in call.body.topics:
+    for topic in _ONCE.of(call).body.topics:
         if topic.name == CONSUMER_OFFSETS:
             cluster.offsets_topic.begin()
         partitions = []
-        for each in {each.partition_index: each for each in topic.partitions}.values():
+        for each in topic.partitions:
             partition = cluster.topics.partition(topic.name, each.partition_index)
             found = TimestampedOffset()
             epoch = NO_EPOCH

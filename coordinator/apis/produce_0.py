@@ -16,6 +16,7 @@ from loadwise.coordinator.cluster.log import NO_OFFSET, Appended
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.named_twice import EachOnce
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.batches import BatchHeader, begins_transactional, begins_with_batch, read_header
 from loadwise.protocol.error_codes import ErrorCode
@@ -30,8 +31,15 @@ _BY_ID = 13
 _ALL = -1
 _ADMIN_CLIENT = "__admin_client"
 """The client id that Kafka lets write internal topics (``AdminUtils.ADMIN_CLIENT_ID``)."""
+_ONCE = EachOnce(
+    "index",
+    "topic_data",
+    "partition_data",
+    name=lambda call, topic: topic.topic_id if call.version >= _BY_ID else topic.name,
+)
 
 
+@_ONCE.before
 def handle(call: Call[ProduceRequest], cluster: Cluster) -> ProduceResponse | NoAnswer | HangUp:
     """Append each batch separately; a batch with an error does not affect the others."""
     body = call.body
@@ -144,6 +152,7 @@ def _answer(index: int, appended: Appended, start_offset: int) -> _Partition:
     )
 
 
+@_ONCE.before
 def guard(call: Call[ProduceRequest], cluster: Cluster, handle: Handler) -> Outcome:
     error = _whole_error(call.body)
     if error is not ErrorCode.NONE:
