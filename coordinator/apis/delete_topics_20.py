@@ -1,23 +1,26 @@
 """DeleteTopics (20, v1 to v6): deletes topics with their records and committed offsets.
 
-v1 throttle time; v4 flexible; v5 error messages; v6 topics by id (KIP-516).
+v1 throttle time; v4 flexible; v5 error messages; v6 topics by id (KIP-516). A topic that is named twice stays. Mirrors
+``ControllerApis.deleteTopics``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable
 from uuid import UUID
 
-from loadwise.coordinator.access import Access, after, item_by_item
-from loadwise.coordinator.calls import Call, Outcome, Response
+from loadwise.coordinator.access import MESSAGES, Access, open_to_all
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.topics import Topic
-from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DeleteTopicsRequest, DeleteTopicsResponse
 
 _TELLS_DISABLED = 3
 _BY_ID = 6
+_Row = DeleteTopicsResponse.DeletableTopicResult
 
 
 def handle(call: Call[DeleteTopicsRequest], cluster: Cluster) -> DeleteTopicsResponse:
@@ -26,67 +29,86 @@ def handle(call: Call[DeleteTopicsRequest], cluster: Cluster) -> DeleteTopicsRes
         wanted: list[tuple[str | None, UUID | None]] = [(name, None) for name in call.body.topic_names]
     else:
         wanted = [(topic.name, topic.topic_id) for topic in call.body.topics]
-    responses = []
-    deleted = set()
     if not cluster.settings.delete_topics:
-        return _refused(call, wanted)
-    for name, topic_id in wanted:
-        topic = cluster.topics.get_by_id(topic_id) if name is None else cluster.topics.get(name)
-        if topic is not None:
-            error = ErrorCode.NONE
-            _delete(cluster, topic)
-            deleted.add(topic.name)
-        else:
-            error = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        responses.append(
-            DeleteTopicsResponse.DeletableTopicResult(
-                name=name if topic is None else topic.name,
-                topic_id=topic_id if topic is None else topic.id,
-                error_code=error,
-                error_message=None,
-            )
-        )
-    if deleted:
-        cluster.groups.forget_topics(deleted)
-    return DeleteTopicsResponse(responses=responses)
-
-
-def _refused(call: Call[DeleteTopicsRequest], wanted: Sequence[tuple[str | None, UUID | None]]) -> DeleteTopicsResponse:
-    """Return the error if deletion is disabled. Clients before v3 do not know its code."""
-    error = ErrorCode.TOPIC_DELETION_DISABLED if call.version >= _TELLS_DISABLED else ErrorCode.INVALID_REQUEST
-    row = DeleteTopicsResponse.DeletableTopicResult
-    rows = [row(name=name, topic_id=topic_id, error_code=error, error_message=None) for name, topic_id in wanted]
+        # Clients before v3 do not know the code.
+        error = ErrorCode.TOPIC_DELETION_DISABLED if call.version >= _TELLS_DISABLED else ErrorCode.INVALID_REQUEST
+        return DeleteTopicsResponse(responses=[_row(name, topic_id, error) for name, topic_id in wanted])
+    rows, deletable = _sorted_out(call, cluster, wanted)
+    for topic in deletable:
+        cluster.topics.delete(topic)
+        cluster.topic_deleted(topic)
+        rows.append(_row(topic.name, topic.id))
+    if deletable:
+        cluster.groups.forget_topics({topic.name for topic in deletable})
     return DeleteTopicsResponse(responses=rows)
 
 
-def _delete(cluster: Cluster, topic: Topic) -> None:
-    cluster.topics.delete(topic)
-    cluster.topic_deleted(topic)
+def _sorted_out(
+    call: Call[DeleteTopicsRequest], cluster: Cluster, wanted: Iterable[tuple[str | None, UUID | None]]
+) -> tuple[list[_Row], list[Topic]]:
+    """Return the errors, and the topics to delete.
 
-
-def guard(call: Call[DeleteTopicsRequest], cluster: Cluster, handle: Handler) -> Outcome:
-    """Hide topics that the client may not describe, and the names of their ids."""
-    access = Access(call, cluster)
-    if access.may(Operation.DELETE, ResourceType.CLUSTER):
-        return handle(call, cluster)
-
-    def check(
-        _: Call[DeleteTopicsRequest], __: Cluster, ___: Access, item: DeleteTopicsRequest.DeleteTopicState | str
-    ) -> ErrorCode:
-        name, topic_id = (item, None) if isinstance(item, str) else (item.name, item.topic_id)
-        topic = cluster.topics.get_by_id(topic_id) if name is None else cluster.topics.get(name)
-        if topic is None:
-            may = name is None or access.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
+    A client does not learn the name of an id that it may not describe, nor that a name has an id that it named too.
+    """
+    rows: list[_Row] = []
+    names: list[str] = []
+    ids: list[UUID] = []
+    twice: set[UUID] = set()
+    for (name, topic_id), times in Counter(wanted).items():
+        if name is not None and topic_id is not None:
+            message = "You may not specify both topic name and topic id."
+            rows += [_row(name, topic_id, ErrorCode.INVALID_REQUEST, message)] * times
+        elif name is not None and times == 1:
+            names.append(name)
+        elif name is not None:
+            rows.append(_row(name, None, ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
+        elif topic_id is None:
+            message = "Neither topic name nor id were specified."
+            rows += [_row(None, None, ErrorCode.INVALID_REQUEST, message)] * times
+        elif times == 1:
+            ids.append(topic_id)
         else:
-            may = access.may(Operation.DELETE, ResourceType.TOPIC, topic.name)
-        return ErrorCode.NONE if may else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            twice.add(topic_id)
+            rows.append(_row(None, topic_id, ErrorCode.INVALID_REQUEST, "Duplicate topic id."))
+    access = Access(call, cluster)
+    may_all = access.may(Operation.DELETE, ResourceType.CLUSTER)
 
-    def named(response: Response) -> Response:
-        assert isinstance(response, DeleteTopicsResponse)
-        for row in response.responses:
-            topic = cluster.topics.get_by_id(row.topic_id) if row.name is None else None
-            if topic is not None and access.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
-                row.name = topic.name
-        return response
+    def may(operation: Operation, name: str) -> bool:
+        return may_all or access.may(operation, ResourceType.TOPIC, name)
 
-    return after(call, item_by_item(check, call, cluster, handle, message=True), named)
+    forbidden = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    deletable: dict[UUID, Topic] = {}
+    for topic_id in ids:
+        topic = cluster.topics.get_by_id(topic_id)
+        if topic is None:
+            rows.append(_row(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID))
+        elif not may(Operation.DELETE, topic.name):
+            shown = topic.name if may(Operation.DESCRIBE, topic.name) else None
+            rows.append(_row(shown, topic_id, forbidden, MESSAGES[forbidden]))
+        else:
+            deletable[topic_id] = topic
+    for name in names:
+        topic = cluster.topics.get(name)
+        if not may(Operation.DESCRIBE, name):
+            rows.append(_row(name, None, forbidden, MESSAGES[forbidden]))
+        elif topic is None:
+            rows.append(_row(name, None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        elif not may(Operation.DELETE, name):
+            rows.append(_row(name, None, forbidden, MESSAGES[forbidden]))
+        elif topic.id in twice or topic.id in deletable:
+            twice.add(topic.id)
+            deletable.pop(topic.id, None)
+            message = "The provided topic name maps to an ID that was already supplied."
+            rows.append(_row(name, topic.id, ErrorCode.INVALID_REQUEST, message))
+        else:
+            deletable[topic.id] = topic
+    return rows, list(deletable.values())
+
+
+def _row(
+    name: str | None, topic_id: UUID | None, error: ErrorCode = ErrorCode.NONE, message: str | None = None
+) -> _Row:
+    return _Row(name=name, topic_id=topic_id, error_code=error, error_message=message)
+
+
+guard = open_to_all
