@@ -13,14 +13,14 @@ from loadwise.protocol.kafka_messages import DeleteGroupsRequest, DeleteGroupsRe
 
 
 def handle(call: Call[DeleteGroupsRequest], cluster: Cluster) -> DeleteGroupsResponse:
-    """Delete each group separately."""
+    """Delete each group separately, and once if it is named twice."""
     row = DeleteGroupsResponse.DeletableGroupResult
     results = [
         row(
             group_id=group_id,
             error_code=cluster.delete_group(call, group_id),
         )
-        for group_id in call.body.groups_names
+        for group_id in dict.fromkeys(call.body.groups_names)
     ]
     return DeleteGroupsResponse(results=results)
 
