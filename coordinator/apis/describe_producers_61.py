@@ -7,6 +7,7 @@ from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.replication import NO_EPOCH
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.named_twice import Repeats
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeProducersRequest, DescribeProducersResponse
@@ -17,27 +18,29 @@ _NONE_OPEN = -1
 
 
 def handle(call: Call[DescribeProducersRequest], cluster: Cluster) -> DescribeProducersResponse:
-    """Describe each partition with a replica on this broker. Mirrors ``activeProducerState``.
-
-    One that is named twice is described once, so that a small request is cheap.
-    """
-    wanted: dict[str, dict[int, None]] = {}
-    for topic in call.body.topics:
-        wanted.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+    """Describe each partition with a replica on this broker. Mirrors ``activeProducerState``."""
+    repeats = Repeats()
     topics = [
-        _Topic(name=name, partitions=[_described(call, cluster, name, number) for number in numbers])
-        for name, numbers in wanted.items()
+        _Topic(
+            name=topic.name,
+            partitions=[_described(call, cluster, topic.name, number, repeats) for number in topic.partition_indexes],
+        )
+        for topic in call.body.topics
     ]
     return DescribeProducersResponse(topics=topics)
 
 
-def _described(call: Call[DescribeProducersRequest], cluster: Cluster, topic: str, number: int) -> _Partition:
+def _described(
+    call: Call[DescribeProducersRequest], cluster: Cluster, topic: str, number: int, repeats: Repeats
+) -> _Partition:
     partition = cluster.topics.partition(topic, number)
     error = ErrorCode.NONE
     if partition is None:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     else:
         error = partition.refusal(call.node_id, NO_EPOCH, leader_only=False)
+        if not repeats.allow((topic, number), len(partition.log.producers.known)):
+            error = ErrorCode.INVALID_REQUEST
     producers = [] if partition is None or error is not ErrorCode.NONE else _active(partition.log)
     return _Partition(partition_index=number, error_code=error, error_message=None, active_producers=producers)
 

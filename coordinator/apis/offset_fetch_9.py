@@ -14,6 +14,7 @@ from loadwise.coordinator.access import Access, with_body
 from loadwise.coordinator.calls import Call, Outcome, Turns, listed
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.named_twice import Repeats
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import OffsetFetchRequest, OffsetFetchResponse
@@ -23,8 +24,6 @@ _REQUIRE_STABLE = 7
 _MANY_GROUPS = 8
 _MEMBERS = 9
 _BY_ID = 10
-_MAX_REPEATED = 10_000
-"""Maximum partitions in the response for groups that a request names again."""
 _NOTHING = CommittedOffset(-1, -1, "")
 _Topic = OffsetFetchResponse.OffsetFetchResponseTopic
 _Group = OffsetFetchResponse.OffsetFetchResponseGroup
@@ -60,19 +59,12 @@ def handle(call: Call[OffsetFetchRequest], cluster: Cluster) -> Turns[OffsetFetc
 
 
 def _answered_groups(call: Call[OffsetFetchRequest], cluster: Cluster) -> Turns[list[_Group]]:
-    """Return a row for each named group.
-
-    A response can contain all committed offsets once, and `_MAX_REPEATED` more partitions for groups that are named
-    again. Beyond that they get an error, so that a small request cannot ask for gigabytes.
-    """
+    """Return a row for each named group."""
     rows = []
-    named: set[str] = set()
-    repeated_left = _MAX_REPEATED
+    repeats = Repeats()
     for group in call.body.groups:
-        if group.group_id in named and group.topics is None:
-            repeated_left -= len(cluster.groups.offsets.of(group.group_id))
-        named.add(group.group_id)
-        if repeated_left >= 0:
+        partitions = 0 if group.topics is not None else len(cluster.groups.offsets.of(group.group_id))
+        if repeats.allow(group.group_id, partitions):
             rows.append((yield from _answered(call, cluster, group)))
         else:
             rows.append(_Group(group_id=group.group_id, topics=[], error_code=ErrorCode.INVALID_REQUEST))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from loadwise.coordinator.access import Access, allowed, open_to_all
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.named_twice import Repeats
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.records import NO_START_OFFSET
@@ -20,27 +21,22 @@ _Partition = _Topic.DescribeShareGroupOffsetsResponsePartition
 _UNKNOWN = -1
 _MAX_LAG = 2**63 - 1
 """The field's maximum, because an administrator may set any offset, even the smallest."""
-_MAX_REPEATED = 10_000
-"""Maximum partitions in the response for groups that a request names again."""
 
 
 def handle(call: Call[DescribeShareGroupOffsetsRequest], cluster: Cluster) -> DescribeShareGroupOffsetsResponse:
     """Describe each group separately: the named partitions, or all with a state.
 
-    As in Kafka, a missing group has no state and no error. A response can contain all partitions of each group once,
-    and `_MAX_REPEATED` more for groups that are named again. Beyond that they get an error, so that a small request
-    cannot ask for gigabytes.
+    As in Kafka, a missing group has no state and no error.
     """
     rows = []
-    named: set[str] = set()
-    repeated_left = _MAX_REPEATED
+    repeats = Repeats()
     for asked in call.body.groups:
         group = ShareGroups.of(cluster).shares.group(asked.group_id)
-        if asked.group_id in named and asked.topics is None and group is not None:
+        partitions = 0
+        if asked.topics is None and group is not None:
             state = group.hard_state
-            repeated_left -= sum(len(state.known(topic_id)) for topic_id in state.known_topics)
-        named.add(asked.group_id)
-        if repeated_left >= 0:
+            partitions = sum(len(state.known(topic_id)) for topic_id in state.known_topics)
+        if repeats.allow(asked.group_id, partitions):
             rows.append(_describe(call, cluster, asked))
         else:
             message = f"Group {asked.group_id} is named too often in one request."
@@ -70,7 +66,10 @@ def _describe(call: Call[DescribeShareGroupOffsetsRequest], cluster: Cluster, as
             ):
                 known[topic.name] = sorted(group.hard_state.known(topic_id))
         if asked.topics is not None:
-            known = {each.topic_name: each.partitions for each in asked.topics}
+            named: dict[str, dict[int, None]] = {}
+            for each in asked.topics:
+                named.setdefault(each.topic_name, {}).update(dict.fromkeys(each.partitions))
+            known = {name: list(numbers) for name, numbers in named.items()}
         for name, numbers in known.items():
             refused = allowed(access, Operation.DESCRIBE, ResourceType.TOPIC, name)
             topics.append(_topic(cluster, asked.group_id, name, numbers, refused))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from loadwise.coordinator.access import Access, names, per_item
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.named_twice import Repeats
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.protocol.error_codes import ErrorCode
@@ -14,12 +15,15 @@ _State = DescribeTransactionsResponse.TransactionState
 
 
 def handle(call: Call[DescribeTransactionsRequest], cluster: Cluster) -> DescribeTransactionsResponse:
-    """Describe each id separately, and repeated ones once, so that a small request is cheap."""
-    states = [_described(call, cluster, each) for each in dict.fromkeys(call.body.transactional_ids)]
+    """Describe each id separately."""
+    repeats = Repeats()
+    states = [_described(call, cluster, each, repeats) for each in call.body.transactional_ids]
     return DescribeTransactionsResponse(transaction_states=states)
 
 
-def _described(call: Call[DescribeTransactionsRequest], cluster: Cluster, transactional_id: str) -> _State:
+def _described(
+    call: Call[DescribeTransactionsRequest], cluster: Cluster, transactional_id: str, repeats: Repeats
+) -> _State:
     found = ClusterTransactions.of(cluster).ids.all.get(transactional_id)
     error = ErrorCode.NONE
     if not transactional_id:
@@ -28,6 +32,8 @@ def _described(call: Call[DescribeTransactionsRequest], cluster: Cluster, transa
         error = ErrorCode.NOT_COORDINATOR
     elif found is None:
         error = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    elif not repeats.allow(transactional_id, len(found.partitions)):
+        error = ErrorCode.INVALID_REQUEST
     if found is None or error is not ErrorCode.NONE:
         return _State(error_code=error, transactional_id=transactional_id, topics=[])
     access = Access(call, cluster)

@@ -12,16 +12,15 @@ from client_messages import client_request, request_bytes
 from kafka.record.util import calc_crc32c
 from peers import join
 from record_batches import batch
-from wires import Wire
+from wires import Wire, only
 
+from loadwise.coordinator import named_twice
 from loadwise.coordinator.apis import create_partitions_37 as create_partitions_api
 from loadwise.coordinator.apis import create_topics_19 as create_topics_api
 from loadwise.coordinator.apis import describe_configs_32 as configs_api
 from loadwise.coordinator.apis import list_offsets_2 as list_offsets_api
 from loadwise.coordinator.apis import metadata_3 as metadata_api
-from loadwise.coordinator.apis import offset_fetch_9 as offset_fetch_api
 from loadwise.coordinator.groups.limits import GroupLimits
-from loadwise.coordinator.share import describe_share_group_offsets_90 as share_offsets_api
 from loadwise.protocol.batches import HEADER_BYTES
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.record_times import ReadingBudget
@@ -55,7 +54,7 @@ def test_one_answer_has_room_for_so_many_configs(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_group_with_many_offsets_is_told_again_and_again_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offset_fetch_api, "_MAX_REPEATED", 3)
+    monkeypatch.setattr(named_twice, "_MOST_REPEATED", 3)
     wire = Wire()
     answered = wire.ask("OffsetFetch", 8, groups=[{"group_id": "g", "topics": None}] * 200, require_stable=False)
     assert [len(each.topics) for each in answered.groups] == [1] * 4 + [0] * 196
@@ -68,7 +67,7 @@ def test_a_group_with_many_offsets_is_told_again_and_again_up_to_a_limit(monkeyp
 def test_a_share_group_that_is_named_often_is_told_again_and_again_up_to_a_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(share_offsets_api, "_MAX_REPEATED", 6)
+    monkeypatch.setattr(named_twice, "_MOST_REPEATED", 6)
     wire = Wire()
     answer = wire.ask(
         "ShareGroupHeartbeat", 1, group_id="s", member_id="m", member_epoch=0, subscribed_topic_names=["t"]
@@ -87,13 +86,39 @@ def test_a_share_group_that_is_named_often_is_told_again_and_again_up_to_a_limit
     assert {each.error_code for each in rows} == {0}, "who names partitions sends as much as it gets"
 
 
-def test_a_producer_and_a_transaction_that_are_named_often_are_described_once() -> None:
+def test_a_partition_with_producers_is_described_again_and_again_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(named_twice, "_MOST_REPEATED", 3)
     wire = Wire()
-    topic = {"name": "t", "partition_indexes": [0, 0, 1]}
-    answered = wire.ask("DescribeProducers", 0, topics=[topic, topic])
-    assert [[each.partition_index for each in topic.partitions] for topic in answered.topics] == [[0, 1]]
-    described = wire.ask("DescribeTransactions", 0, transactional_ids=["x"] * 200)
-    assert [each.transactional_id for each in described.transaction_states] == ["x"]
+    log = wire.cluster.topics.log("t", 0)
+    assert log is not None
+    log.append(batch([b"x"], producer=(7, 0, 0)))
+    answered = wire.ask("DescribeProducers", 0, topics=[{"name": "t", "partition_indexes": [0] * 200 + [1] * 200}])
+    rows = only(answered.topics).partitions
+    assert [len(each.active_producers) for each in rows] == [1] * 4 + [0] * 396
+    assert [each.error_code for each in rows] == [0] * 4 + [ErrorCode.INVALID_REQUEST] * 196 + [0] * 200
+
+
+def test_a_transaction_with_partitions_is_described_again_and_again_up_to_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(named_twice, "_MOST_REPEATED", 3)
+    wire = Wire()
+    who = wire.ask("InitProducerId", 4, transactional_id="x", transaction_timeout_ms=1000)
+    added = {"transactional_id": "x", "producer_id": who.producer_id, "producer_epoch": who.producer_epoch}
+    topics = [{"name": "t", "partitions": [0]}]
+    wire.ask("AddPartitionsToTxn", 3, **{f"v3_and_below_{k}": v for k, v in {**added, "topics": topics}.items()})
+    rows = wire.ask("DescribeTransactions", 0, transactional_ids=["x"] * 200).transaction_states
+    assert [len(each.topics) for each in rows] == [1] * 4 + [0] * 196
+    assert {each.error_code for each in rows[4:]} == {ErrorCode.INVALID_REQUEST}
+
+
+def test_a_transaction_that_is_named_often_with_many_partitions_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(named_twice, "_MOST_REPEATED", 10)
+    fields = {"transactional_id": "x", "producer_id": 1, "producer_epoch": 0, "verify_only": False}
+    large = {**fields, "topics": [{"name": "t", "partitions": [0, 1]}]}
+    small = {**fields, "topics": []}
+    answers = [Wire().ask("AddPartitionsToTxn", 4, transactions=[large, *[small] * times]) for times in (3, 4)]
+    assert [each.error_code for each in answers] == [0, ErrorCode.INVALID_REQUEST]
 
 
 # ---- thousands of topics ----
