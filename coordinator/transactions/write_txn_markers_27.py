@@ -22,22 +22,26 @@ _Topic = _Marker.WritableTxnMarkerTopicResult
 
 
 def handle(call: Call[WriteTxnMarkersRequest], cluster: Cluster) -> WriteTxnMarkersResponse:
-    """Write each marker separately."""
-    markers = []
+    """Write each marker separately. A producer has one row for each partition, with what its last marker did."""
+    errors: dict[int, dict[str, dict[int, ErrorCode]]] = {}
     for marker in call.body.markers:
-        topics = [
-            _Topic(
-                name=topic.name,
-                partitions=[
-                    _Topic.WritableTxnMarkerPartitionResult(
-                        partition_index=number, error_code=_written(call, cluster, marker, topic.name, number)
-                    )
-                    for number in topic.partition_indexes
-                ],
-            )
-            for topic in marker.topics
-        ]
-        markers.append(_Marker(producer_id=marker.producer_id, topics=topics))
+        of_producer = errors.setdefault(marker.producer_id, {})
+        named = ((topic.name, number) for topic in marker.topics for number in topic.partition_indexes)
+        for name, number in dict.fromkeys(named):
+            of_producer.setdefault(name, {})[number] = _written(call, cluster, marker, name, number)
+    row = _Topic.WritableTxnMarkerPartitionResult
+    markers = [
+        _Marker(
+            producer_id=producer_id,
+            topics=[
+                _Topic(
+                    name=name, partitions=[row(partition_index=each, error_code=code) for each, code in rows.items()]
+                )
+                for name, rows in topics.items()
+            ],
+        )
+        for producer_id, topics in errors.items()
+    ]
     return WriteTxnMarkersResponse(markers=markers)
 
 
