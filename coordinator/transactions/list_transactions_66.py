@@ -28,7 +28,7 @@ def handle(call: Call[ListTransactionsRequest], cluster: Cluster) -> ListTransac
     body, access = call.body, Access(call, cluster)
     pattern = body.transactional_id_pattern if call.version >= _PATTERN else None
     error = ErrorCode.NONE
-    unknown = [state for state in body.state_filters if state not in _STATES]
+    unknown = [state for state in dict.fromkeys(body.state_filters) if state not in _STATES]
     ids: Collection[str] = ClusterTransactions.of(cluster).ids.all
     try:
         if pattern:
