@@ -11,6 +11,7 @@ from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import OffsetDeleteRequest, OffsetDeleteResponse
 
 _Topic = OffsetDeleteResponse.OffsetDeleteResponseTopic
+_Partition = _Topic.OffsetDeleteResponsePartition
 
 
 def handle(call: Call[OffsetDeleteRequest], cluster: Cluster) -> OffsetDeleteResponse:
@@ -25,19 +26,27 @@ def handle(call: Call[OffsetDeleteRequest], cluster: Cluster) -> OffsetDeleteRes
     if refusal is not ErrorCode.NONE:
         return _refused(call, refusal)
     is_read = group.subscribed_topics()
-    topics = []
+    missing: dict[str, list[_Partition]] = {}
+    others: list[tuple[str, list[_Partition]]] = []
     for topic in call.body.topics:
-        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic.name in is_read else ErrorCode.NONE
-        partitions = []
+        there = []
         for each in topic.partitions:
-            outcome = error
             if cluster.topics.log(topic.name, each.partition_index) is None:
-                outcome = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif error is ErrorCode.NONE:
-                cluster.groups.forget_offsets(group_id, [Partition(topic.name, each.partition_index)])
-            row = _Topic.OffsetDeleteResponsePartition
-            partitions.append(row(partition_index=each.partition_index, error_code=outcome))
-        topics.append(_Topic(name=topic.name, partitions=partitions))
+                row = _Partition(partition_index=each.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                missing.setdefault(topic.name, []).append(row)
+            else:
+                there.append(each.partition_index)
+        outcome = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic.name in is_read else ErrorCode.NONE
+        if outcome is ErrorCode.NONE:
+            cluster.groups.forget_offsets(group_id, [Partition(topic.name, number) for number in there])
+        if there:
+            others.append((topic.name, [_Partition(partition_index=number, error_code=outcome) for number in there]))
+    # Kafka answers first what does not exist, and adds to its rows.
+    if missing:
+        for name, rows in others:
+            missing.setdefault(name, []).extend(rows)
+        others = list(missing.items())
+    topics = [_Topic(name=name, partitions=rows) for name, rows in others]
     return OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=topics)
 
 
