@@ -19,24 +19,25 @@ _Partition = _Topic.PartitionData
 
 
 def handle(call: Call[DescribeQuorumRequest], cluster: Cluster) -> DescribeQuorumResponse:
-    """Describe the only partition, and return an error for others."""
+    """Describe the only partition if the request names no other; else return an error for each."""
+    named = [(topic.topic_name, each.partition_index) for topic in call.body.topics for each in topic.partitions]
+    is_valid = named == [(_METADATA, 0)]
     topics = [
         _Topic(
             topic_name=topic.topic_name,
-            partitions=[_described(cluster, topic.topic_name, each.partition_index) for each in topic.partitions],
+            partitions=[_described(cluster, each.partition_index, is_valid=is_valid) for each in topic.partitions],
         )
         for topic in call.body.topics
     ]
     controller = cluster.brokers.controller
     node = DescribeQuorumResponse.Node
     listener = node.Listener(name="CONTROLLER", host=controller.host, port=controller.port)
-    is_there = any(each.error_code == ErrorCode.NONE for topic in topics for each in topic.partitions)
-    nodes = [node(node_id=controller.id, listeners=[listener])] if is_there else []
+    nodes = [node(node_id=controller.id, listeners=[listener])] if is_valid else []
     return DescribeQuorumResponse(error_code=ErrorCode.NONE, error_message="", topics=topics, nodes=nodes)
 
 
-def _described(cluster: Cluster, topic: str, number: int) -> _Partition:
-    if (topic, number) != (_METADATA, 0):
+def _described(cluster: Cluster, number: int, *, is_valid: bool) -> _Partition:
+    if not is_valid:
         return _Partition(
             partition_index=number,
             error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
