@@ -23,7 +23,7 @@ _Topic = _Directory.DescribeLogDirsTopic
 def handle(call: Call[DescribeLogDirsRequest], cluster: Cluster) -> Turns[DescribeLogDirsResponse]:
     """Describe this broker's partitions: all, or the requested ones."""
     asked = call.body.topics
-    wanted = None if asked is None else {topic.topic: set(topic.partitions) for topic in asked}
+    wanted = None if asked is None else {(topic.topic, number) for topic in asked for number in topic.partitions}
     topics = []
     for topic in cluster.topics.in_turns():
         rows = yield from listed(
@@ -31,7 +31,7 @@ def handle(call: Call[DescribeLogDirsRequest], cluster: Cluster) -> Turns[Descri
                 partition_index=number, partition_size=partition.log.size_bytes, offset_lag=0, is_future_key=False
             )
             for number, partition in enumerate(topic.partitions)
-            if call.node_id in partition.replicas and (wanted is None or number in wanted.get(topic.name, ()))
+            if call.node_id in partition.replicas and (wanted is None or (topic.name, number) in wanted)
         )
         yield
         if rows:
