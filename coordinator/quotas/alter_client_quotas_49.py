@@ -18,26 +18,27 @@ _Entry = AlterClientQuotasResponse.EntryData
 
 
 def handle(call: Call[AlterClientQuotasRequest], cluster: Cluster) -> AlterClientQuotasResponse:
-    """Change each entity separately."""
-    entries = []
+    """Change each entity separately; one that is named again is not changed again, and gets an error."""
+    entries: dict[frozenset[tuple[str, str | None]], _Entry] = {}
     for entry in call.body.entries:
         error, message = ErrorCode.NONE, None
-        entity = [(each.entity_type, each.entity_name) for each in entry.entity]
+        entity = {each.entity_type: each.entity_name for each in entry.entity}  # as in Kafka, the last of a type counts
         changes = {each.key: None if each.remove else each.value for each in entry.ops}
         try:
+            if frozenset(entity.items()) in entries:
+                raise BadConfigError("the entity is named twice, and what comes later is ignored")
             if len(changes) < len(entry.ops):
                 raise BadConfigError("a quota is named twice, and no quota of this entity was changed")
-            ClusterQuotas.of(cluster).quotas.alter(entity, changes, validate_only=call.body.validate_only)
+            quotas = ClusterQuotas.of(cluster).quotas
+            quotas.alter(tuple(entity.items()), changes, validate_only=call.body.validate_only)
         except BadConfigError as problem:
             error, message = ErrorCode.INVALID_REQUEST, str(problem)
-        entries.append(
-            _Entry(
-                error_code=error,
-                error_message=message,
-                entity=[_Entry.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
-            )
+        entries[frozenset(entity.items())] = _Entry(
+            error_code=error,
+            error_message=message,
+            entity=[_Entry.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
         )
-    return AlterClientQuotasResponse(entries=entries)
+    return AlterClientQuotasResponse(entries=list(entries.values()))
 
 
 guard = of_cluster(Operation.ALTER_CONFIGS)
