@@ -63,13 +63,13 @@ def session_key(call: _Call) -> SessionKey:
 
 
 def told(call: _Call) -> dict[TopicIdPartition, Sequence[_Batch]]:
-    """Return the member's acknowledgements by partition, without empty ones."""
-    return {
+    """Return the member's acknowledgements by partition, the last of each, without empty ones."""
+    last = {
         (topic.topic_id or NO_TOPIC, each.partition_index): each.acknowledgement_batches
         for topic in call.body.topics
         for each in topic.partitions
-        if each.acknowledgement_batches
     }
+    return {where: batches for where, batches in last.items() if batches}
 
 
 def led_here(call: Call, cluster: Cluster, where: TopicIdPartition) -> ReplicatedPartition | ErrorCode:
