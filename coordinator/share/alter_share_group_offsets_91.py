@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from loadwise.coordinator.access import OF_GROUP_MEMBERS, Access
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -29,10 +31,10 @@ def handle(call: Call[AlterShareGroupOffsetsRequest], cluster: Cluster) -> Alter
     if error is not ErrorCode.NONE:
         return AlterShareGroupOffsetsResponse(error_code=error, error_message=message, responses=[])
     access = Access(call, cluster)
-    topics = []
+    topics: dict[str, tuple[UUID | None, list[_Partition]]] = {}
     for asked in call.body.topics:
         topic = cluster.topics.get(asked.topic_name)
-        rows = []
+        _, rows = topics.setdefault(asked.topic_name, (None if topic is None else topic.id, []))
         for each in asked.partitions:
             outcome, problem = ErrorCode.NONE, None
             if not access.may(Operation.READ, ResourceType.TOPIC, asked.topic_name):
@@ -44,9 +46,10 @@ def handle(call: Call[AlterShareGroupOffsetsRequest], cluster: Cluster) -> Alter
                 key = ShareKey(group_id, topic.id, each.partition_index)
                 ShareGroups.of(cluster).shares.set_start(key, each.start_offset)
             rows.append(_Partition(partition_index=each.partition_index, error_code=outcome, error_message=problem))
-        topic_id = None if topic is None else topic.id
-        topics.append(_Topic(topic_name=asked.topic_name, topic_id=topic_id, partitions=rows))
-    return AlterShareGroupOffsetsResponse(error_code=ErrorCode.NONE, error_message=None, responses=topics)
+    responses = [
+        _Topic(topic_name=name, topic_id=topic_id, partitions=rows) for name, (topic_id, rows) in topics.items()
+    ]
+    return AlterShareGroupOffsetsResponse(error_code=ErrorCode.NONE, error_message=None, responses=responses)
 
 
 guard = OF_GROUP_MEMBERS

@@ -24,9 +24,9 @@ def handle(call: Call[DeleteShareGroupOffsetsRequest], cluster: Cluster) -> Dele
         return DeleteShareGroupOffsetsResponse(error_code=error, error_message=message, responses=[])
     access = Access(call, cluster)
     topics = []
-    for asked in call.body.topics:
-        may = access.may(Operation.READ, ResourceType.TOPIC, asked.topic_name)
-        topic = cluster.topics.get(asked.topic_name) if may else None
+    for name in dict.fromkeys(asked.topic_name for asked in call.body.topics):
+        may = access.may(Operation.READ, ResourceType.TOPIC, name)
+        topic = cluster.topics.get(name) if may else None
         outcome, problem = ErrorCode.NONE, None
         if not may:
             outcome, problem = ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."
@@ -36,7 +36,7 @@ def handle(call: Call[DeleteShareGroupOffsetsRequest], cluster: Cluster) -> Dele
             outcome, problem = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no offset information to delete."
         topics.append(
             _Topic(
-                topic_name=asked.topic_name,
+                topic_name=name,
                 topic_id=None if topic is None else topic.id,
                 error_code=outcome,
                 error_message=problem,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -237,7 +238,44 @@ def administration(broker: ShareSession) -> Iterator[Any]:
     yield broker.forget_offsets(broker.topic)
 
 
+def elements_twice(broker: ShareSession) -> Iterator[Any]:
+    """One element of each array doubled, or told otherwise the second time, when it counts."""
+    broker.make(2)
+    broker.fill(*[2] * 8)
+    broker.join_as("a", 2)
+    epoch = 0
+    yield broker.acquire_as("a", epoch, partitions=[0, 0, 1])
+    told = [{"first_offset": 0, "last_offset": 0, "acknowledge_types": [1]}]
+    released = [{"first_offset": 1, "last_offset": 1, "acknowledge_types": [2]}]
+    for offset, (first, second) in enumerate([(told, told), (told, released), (told, []), ([], told)]):
+        rows = [
+            {
+                "partition_index": 0,
+                "acknowledgement_batches": [
+                    {
+                        **each,
+                        "first_offset": each["first_offset"] + 2 * offset,
+                        "last_offset": each["last_offset"] + 2 * offset,
+                    }
+                    for each in batches
+                ],
+            }
+            for batches in (first, second)
+        ]
+        for topics in (
+            [{"topic_id": broker.topic_id, "partitions": rows}],
+            [{"topic_id": broker.topic_id, "partitions": [row]} for row in rows],
+        ):
+            epoch += 1
+            yield broker.tell_as("a", epoch, {}, topics=copy.deepcopy(topics))
+            yield broker.offsets()
+    twice = [{"first_offset": 9, "last_offset": 9, "acknowledge_types": [1]}] * 2
+    row = {"partition_index": 0, "acknowledgement_batches": copy.deepcopy(twice)}
+    yield broker.tell_as("a", epoch + 1, {}, topics=[{"topic_id": broker.topic_id, "partitions": [row]}])
+
+
 @scenarios(
+    elements_twice,
     what_is_advertised,
     what_a_heartbeat_needs,
     groups_of_other_kinds,
