@@ -215,13 +215,21 @@ class StreamsGroup(HeartbeatGroup):
                     "The member must abandon all its partitions and rejoin."
                 )
                 return _refused(ErrorCode.FENCED_MEMBER_EPOCH, message)
-        brought = event.topology
-        if brought is not None and not brought.is_sound():
-            return _refused(ErrorCode.UNKNOWN_SERVER_ERROR, None)  # Kafka does not check this, and fails
-        known = state.topology
-        if brought is None or known is None or brought == known or brought.epoch < known.epoch:
-            return None
-        return _refused(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
+        brought, known = event.topology, state.topology
+        # Where Kafka makes maps of what a request names twice, it fails.
+        fails = event.repeats_tag
+        if brought is not None and not brought.has_ids():
+            fails = True
+        elif brought is not None and known is None:
+            fails = fails or event.repeats_config or not brought.is_sound()
+        elif (
+            brought is not None
+            and known is not None
+            and brought.epoch >= known.epoch
+            and (brought != known or event.repeats_config)
+        ):
+            return _refused(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
+        return _refused(ErrorCode.UNKNOWN_SERVER_ERROR, None) if fails else None
 
     def _looked_at(self, topology: Topology) -> tuple[ConfiguredTopology, int] | StreamsHeartbeatReply:
         """Return the topology with the existing topics and their hash, or the error."""

@@ -29,6 +29,9 @@ class StreamsHeartbeat(KindHeartbeat):
     process_id: str | None = None
     endpoint: Endpoint | None = None
     tags: Mapping[str, str] | None = None
+    repeats_config: bool = False
+    """Whether the topology names a config of a topic twice; such a topology is none that a group can have."""
+    repeats_tag: bool = False
     shuts_down: bool = False
     """Whether all members must stop, because this one has failed."""
 

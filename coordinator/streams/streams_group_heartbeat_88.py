@@ -5,7 +5,7 @@ A group's missing internal topics are created at its client's request, with its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 
 from loadwise.coordinator.access import Access
@@ -74,6 +74,8 @@ def handle(call: Call[StreamsGroupHeartbeatRequest], cluster: Cluster) -> Stream
         process_id=body.process_id,
         endpoint=None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
         tags=None if body.client_tags is None else _pairs(body.client_tags),
+        repeats_config=body.topology is not None and any(map(_is_any_twice, _all_configs(body.topology))),
+        repeats_tag=_is_any_twice(body.client_tags or ()),
         shuts_down=body.shutdown_application,
         client_id=call.request.client_id or "",
         client_host=call.client_host,
@@ -193,6 +195,16 @@ def _internal_topic(row: _Request.Topology.Subtopology.TopicInfo) -> InternalTop
 
 def _pairs(rows: Iterable[_Request.KeyValue]) -> dict[str, str]:
     return {row.key: row.value for row in rows}
+
+
+def _is_any_twice(rows: Collection[_Request.KeyValue]) -> bool:
+    return len({row.key for row in rows}) < len(rows)
+
+
+def _all_configs(topology: _Request.Topology) -> Iterator[Collection[_Request.KeyValue]]:
+    for each in topology.subtopologies:
+        for topic in (*each.repartition_source_topics, *each.state_changelog_topics):
+            yield topic.topic_configs
 
 
 def _tasks(rows: Iterable[_Request.TaskIds]) -> frozenset[Task]:

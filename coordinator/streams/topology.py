@@ -146,10 +146,14 @@ class Topology:
         configs = (text for topic in internal for pair in topic.configs.items() for text in (topic.name, *pair))
         return sum(map(len, texts)) + sum(map(len, configs))
 
-    def is_sound(self) -> bool:
-        """Return whether its parts have unique ids and names, and valid references."""
+    def has_ids(self) -> bool:
+        """Return whether its epoch is valid, and the ids of its parts are unique."""
         ids = [each.id for each in self.subtopologies]
-        return self.epoch >= 0 and len(set(ids)) == len(ids) and all(map(_is_sound, self.subtopologies))
+        return self.epoch >= 0 and len(set(ids)) == len(ids)
+
+    def is_sound(self) -> bool:
+        """Return whether also its parts have unique names and valid references."""
+        return self.has_ids() and all(map(_is_sound, self.subtopologies))
 
 
 def _is_sound(subtopology: Subtopology) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from beside_kafka import Scenario, scenarios, sessions_agree
+from doubled_requests import doubled
 from share_session import ShareSession
 from streams_session import StreamsSession, endpoint, tags, task_ids
 
@@ -443,7 +444,28 @@ def members_that_do_not_give_up_tasks(broker: StreamsSession) -> Iterator[Any]:
     yield broker.heartbeat("a", 2), broker.describe_as_streams_group()
 
 
+def elements_twice(broker: StreamsSession) -> Iterator[Any]:
+    """One element of each array doubled. Java fails where it makes a map of it, and takes it otherwise."""
+    broker.make("t", 2)
+    broker.make("r", 2)
+    first = broker.subtopology("0", "t", changelogs=["c"], sinks=["r"])
+    second = broker.subtopology("1", "r", repartitioned={"p": 2}, together=[([0], [0])])
+    second["repartition_source_topics"][0]["topic_configs"] = [{"key": "retention.ms", "value": "-1"}]
+    whole = {"topology": broker.topology(first, second), "client_tags": [{"key": "k", "value": "v"}]}
+    group = broker.group
+    for number, (place, fields) in enumerate(doubled(whole)):
+        broker.group = f"{group}-{number}"
+        error, epoch, *_ = broker.enter("a", **fields)
+        yield place, error, epoch
+    broker.group = group
+    yield broker.enter("a", **whole)[:2]
+    for number, (place, fields) in enumerate(doubled(whole)):
+        error, *_ = broker.enter(f"a{number}", **fields)
+        yield place, error
+
+
 @scenarios(
+    elements_twice,
     what_is_advertised,
     what_a_first_heartbeat_needs,
     topologies_that_cannot_be,
