@@ -274,7 +274,10 @@ def create_partitions(wire: Wire, version: int) -> None:
 def delete_topics(wire: Wire, version: int) -> None:
     wanted = [{"name": "t"}, {"name": "x"}]
     answer = wire.ask("DeleteTopics", version, topics=wanted, topic_names=["t", "x"], timeout_ms=1)
-    assert [each.error_code for each in answer.responses] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert {each.name: each.error_code for each in answer.responses} == {
+        "t": 0,
+        "x": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
     assert list(wire.cluster.topics) == []
     assert not wire.cluster.groups.offsets.of("g"), "what groups committed for the topic goes with it"
 
@@ -352,6 +355,9 @@ def test_asking_for_a_topic_makes_it_if_the_client_lets_it() -> None:
 
 def test_a_fetch_with_too_small_limits_still_gets_one_batch() -> None:
     wire = Wire()
+    log = wire.cluster.topics.log("t", 1)
+    assert log is not None
+    log.append(batch([b"x"]))
     for partition_limit, limit in ((1, 10_000), (10_000, 1), (0, 0)):
         partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": partition_limit}
         answer = wire.ask(
@@ -360,7 +366,7 @@ def test_a_fetch_with_too_small_limits_still_gets_one_batch() -> None:
             max_wait_ms=0,
             min_bytes=1,
             max_bytes=limit,
-            topics=[{"topic": "t", "partitions": [partition, partition]}],
+            topics=[{"topic": "t", "partitions": [partition, {**partition, "partition": 1}]}],
         )
         first, second = only(answer.responses).partitions
         assert first.records
