@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-from confluent_kafka import Producer
 from offsets import Offsets
 from topics import WAIT_S, make_topic
+from traffic import exact_producer
 
 MEMBER = Path(__file__).with_name("live_member.py")
 COSTLY = "{}-costly"
@@ -51,9 +51,7 @@ class Arrivals:
         self._places += [(COSTLY.format(topic), number) for number in range(len(costly_rates))]
         self.sent = [0] * len(self.rates)
         self._due = [0.0] * len(self.rates)
-        self._producer = Producer(
-            {"bootstrap.servers": servers, "linger.ms": 10, "enable.idempotence": True, "log_level": 0}
-        )
+        self._producer = exact_producer(servers)
         self._topic = topic
         self._chance = np.random.default_rng(1) if costly_rates else None
         self._ended = threading.Event()

@@ -10,6 +10,16 @@ from confluent_kafka import Producer
 from topics import WAIT_S
 
 
+def exact_producer(brokers):
+    """A producer that writes each record once, into a new topic too.
+
+    It sends one request at a time. Kafka refuses the first one of a topic whose leader is not ready yet, and would take
+    the second as the producer's first; librdkafka would then report the records of the refused one as written.
+    """
+    settings = {"bootstrap.servers": brokers, "linger.ms": 5, "log_level": 0}
+    return Producer(settings | {"enable.idempotence": True, "max.in.flight": 1})
+
+
 @contextmanager
 def traffic(brokers, topic, spread, *, before=0):
     """Writes until the end, a record to each of ``spread`` in turn; gives how many records each partition has.
@@ -19,7 +29,7 @@ def traffic(brokers, topic, spread, *, before=0):
     over, written = Event(), Counter(dict.fromkeys(spread, before))
 
     def write():
-        producer = Producer({"bootstrap.servers": brokers, "linger.ms": 5, "enable.idempotence": True})
+        producer = exact_producer(brokers)
         while not over.wait(0.02):
             for partition in spread:
                 producer.produce(topic, b"v" * 100, partition=partition)
