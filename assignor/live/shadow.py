@@ -7,7 +7,7 @@ arrivals and capacities, so an error in these is in both.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,15 @@ from loadwise.assignor.live.watched import Watched
 from loadwise.assignor.model import NOBODY, Floats, GroupSnapshot, Owners
 
 _Values = TypeVar("_Values", Floats, Owners)
+
+
+class Queues(NamedTuple):
+    """Partitions in a reading, float64[P] each."""
+
+    end: Floats
+    backlog: Floats
+    cost: Floats
+    """The cost of a record."""
 
 
 class Shadow:
@@ -50,12 +59,13 @@ class Shadow:
         self._stopped_s += duration_ms / 1000
         self._stopped_sticky_s += 0.0 if requested else duration_ms / 1000
 
-    def read(self, watched: Watched, end: Floats, backlog: Floats, per_s: Floats, now_ms: int) -> None:
-        """Take in a reading: ends and backlogs of the group's partitions, float64[P], capacities float64[M]. O(P)."""
+    def read(self, watched: Watched, queues: Queues, per_s: Floats, now_ms: int) -> None:
+        """Take in a reading of the group's partitions and the capacities of its members, float64[M]. O(P)."""
+        end, cost = queues.end, queues.cost
         if self._watched is not watched:
-            self._follow(watched, end, backlog)
+            self._follow(watched, end, queues.backlog * cost)
         seconds = 0.0 if self._read_ms is None else (now_ms - self._read_ms) / 1000
-        came = np.nan_to_num(np.maximum(end - self._end, 0.0), nan=0.0)
+        came = np.nan_to_num(np.maximum(end - self._end, 0.0) * cost, nan=0.0)
         self._end, self._read_ms = np.where(np.isnan(end), self._end, end), now_ms
         total = float(came.sum()) / seconds if seconds else 0.0
         if not total:

@@ -19,7 +19,7 @@ from loadwise.assignor.live.payback import Payback
 from loadwise.assignor.live.restraint import Refusal, Restraint, gained
 from loadwise.assignor.live.scaling import MembersMissing, MembersWanted, members_missing
 from loadwise.assignor.live.settings import LiveSettings
-from loadwise.assignor.live.shadow import Shadow
+from loadwise.assignor.live.shadow import Queues, Shadow
 from loadwise.assignor.live.tuning import Tuning
 from loadwise.assignor.live.watched import Watched
 from loadwise.assignor.model import Assignor, Floats
@@ -172,9 +172,10 @@ class GroupWatch(GroupKnowledge):
 
     def _compare(self, watched: Watched, capacities: Capacities, now_ms: int) -> None:
         """Estimate what the same arrivals would have cost under ``sticky``."""
-        state, cost = self.partitions.state, self._cost()
-        end, backlog = (watched.of_group(array * cost) for array in (state.end, state.backlog.waiting))
-        self._shadow.read(watched, end, backlog, capacities.per_s, now_ms)
+        state = self.partitions.state
+        cost = np.broadcast_to(self._cost(), state.end.shape)
+        queues = Queues(*map(watched.of_group, (state.end, state.backlog.waiting, cost)))
+        self._shadow.read(watched, queues, capacities.per_s, now_ms)
 
     def _redone_s(self, watched: Watched, judged: Judgement, now_ms: int) -> float:
         """Return the most seconds of a member's work that is done again if members do not commit when they join."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from loadwise.assignor.algorithms.sticky import Sticky
 from loadwise.assignor.live.events import Assigned
 from loadwise.assignor.live.partitions import Partitions
-from loadwise.assignor.live.shadow import Shadow, worked_off
+from loadwise.assignor.live.shadow import Queues, Shadow, worked_off
 from loadwise.assignor.live.tuning import ShadowTuning, Tuning
 from loadwise.assignor.live.watched import Watched
 from loadwise.assignor.model import NOBODY, Assignment, GroupSnapshot, Member
@@ -33,14 +33,13 @@ class Group:
         self.watched = Watched.of(event, self.partitions)
         self.shadow.assigned(event.duration_ms, requested=requested)
 
-    def read(self, rates, readings=1, speed=SPEED):
+    def read(self, rates, readings=1, speed=SPEED, cost=1.0):
         for _ in range(readings):
             self.now_s += 5
             self.end = self.end + 5 * np.array(rates, float)
             self.shadow.read(
                 self.watched,
-                self.end,
-                np.zeros(len(self.end)),
+                Queues(self.end, np.zeros(len(self.end)), np.full(len(self.end), cost)),
                 np.full(len(self.watched.names), speed),
                 self.now_s * 1000,
             )
@@ -66,6 +65,12 @@ def test_the_lag_of_the_worse_assignment_grows():
     assert shadow.sticky_lag_s == pytest.approx(5 * 0.3 * np.mean(np.arange(30)), rel=0.3)
     assert shadow.saved_s == shadow.sticky_lag_s - shadow.lag_s > 0
     assert not shadow.loses
+
+
+def test_what_has_arrived_before_costs_change_is_not_counted_again():
+    group = Group(owner=(0, 1, 1, 0))
+    before = group.read([80, 0, 80, 40], 30).saved_s
+    assert group.read([8, 0, 8, 4], 1, cost=10.0).saved_s == pytest.approx(before, abs=1.0)
 
 
 def test_a_figure_needs_three_quarters_of_a_minute():
