@@ -28,8 +28,10 @@ from loadwise.assignor.live.warnings import Warnings
 from loadwise.assignor.live.watch import GroupWatch
 from loadwise.assignor.live.work import BusyTime
 from loadwise.assignor.load.lag import HISTORY_S, LagLoad, PartitionOffsets, lags
-from loadwise.assignor.load.source import LoadSnapshot
+from loadwise.assignor.load.polled import PolledLoad
+from loadwise.assignor.load.source import LoadSnapshot, TopicLoads
 from loadwise.assignor.model import RECORDS_PER_S, Assignment, Assignor, Floats, Member
+from loadwise.assignor.rows import loads_of
 from loadwise.protocol.errors import MalformedBytesError
 from loadwise.protocol.live_notes import CommitNote, LeaderNotes, MemberNotes, Memory, checksum
 
@@ -73,7 +75,7 @@ class Leader:
     ``lag`` reads offsets, often while this member leads and never while it follows. With ``settings`` None, loads are
     balanced when members come and go, but no rebalance is requested. ``slack_s`` is the approximate time between two
     commits, None if the application commits by itself. ``max_poll_s`` is the poll timeout after which a member leaves
-    the group.
+    the group. ``own`` has the user's own loads.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class Leader:
         cooperative: bool = False,
         slack_s: float | None = 6.0,
         max_poll_s: float = 300.0,
+        own: PolledLoad | None = None,
         clock: Callable[[], float] = time.monotonic,
         tuning: Tuning | None = None,
     ) -> None:
@@ -101,6 +104,8 @@ class Leader:
         """The newest decision."""
         self._settings = settings
         self._interval_s = lag.interval_s
+        self._own = own
+        self._own_load: TopicLoads | None = None
         self._clock = clock
         self._lock = threading.RLock()
         self._recorder = Recorder(
@@ -336,7 +341,13 @@ class Leader:
         with self._lock:
             now_ms = self._now_ms()
             says = self._said(offsets)
-            event = Read(at_ms=now_ms, partitions=list(offsets), positions=self._positions(offsets), said=says)
+            event = Read(
+                at_ms=now_ms,
+                partitions=list(offsets),
+                positions=self._positions(offsets),
+                said=says,
+                own=self._own_loads(),
+            )
             try:
                 decision = self._pass(event)
             except Exception as error:  # noqa: BLE001 (an algorithm may be anybody's, and the reading itself was good)
@@ -357,6 +368,14 @@ class Leader:
         beginning, end, committed = np.array(read, np.float64).reshape(-1, 3).T
         lag = lags(beginning, end, committed, from_beginning=self.lag.from_beginning)
         return np.column_stack([end, lag, ~np.isnan(committed), np.full(len(end), math.inf)])
+
+    def _own_loads(self) -> Mapping[str, Floats] | None:
+        """Return the user's own loads by topic, if there are new ones and arrivals to compare them with."""
+        newest = None if self._own is None else self._own.snapshot(self.lag.topics)
+        if newest is None or newest.load is self._own_load or not self._watch.partitions.state.arrivals.measured:
+            return None
+        self._own_load = newest.load
+        return {topic: loads_of(loads, topic) for topic, loads in newest.load.items()}
 
     def _said(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> dict[str, Said]:
         """Return what members say by new commit metadata, and what this one measures, while it leads."""

@@ -24,6 +24,7 @@ from loadwise.assignor.listener import Listener
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.load.lag import LagLoad
+from loadwise.assignor.load.polled import PolledLoad
 from loadwise.assignor.load.prompt import Prompt
 from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.model import (
@@ -174,13 +175,14 @@ class Participant:
         *,
         slack_s: float | None,
         max_poll_s: float = 300.0,
+        own: PolledLoad | None = None,
         on_decision: Callable[[Decision], None] | None = None,
     ) -> None:
         """Use the group's demand, for which ``lag`` reads offsets, and keep it even while this member leads.
 
         ``live`` configures when a rebalance is requested. ``slack_s`` is the approximate time between two commits of
         a member, None if the application commits by itself; ``max_poll_s`` is the poll timeout after which a member
-        leaves the group.
+        leaves the group. ``own`` are the user's own loads.
         Raises `TypeError` for a ``live`` of the wrong type.
         """
         self.live = LiveSettings() if live is True else live or None
@@ -194,6 +196,7 @@ class Participant:
             cooperative=self.cooperative,
             slack_s=slack_s,
             max_poll_s=max_poll_s,
+            own=own,
         )
         if on_decision is not None:
             self.listener = Listener(on_decision)

@@ -14,6 +14,7 @@ from loadwise.assignor.clients.versions import TriedVersions
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.load.lag import LagLoad, LoadOfLag, commit_slack_s, load_of, max_poll_s
+from loadwise.assignor.load.polled import PolledLoad
 from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.participant import Participant
 from loadwise.assignor.strategy import AssignorChoice, Strategy
@@ -88,7 +89,8 @@ def plan(
     if on_decision is not None and not callable(on_decision):
         raise TypeError(f"on_decision is {on_decision!r}; it must be a function of a Decision")
     config["group_id"] = group_id
-    source = load if isinstance(load, LoadSource) else None
+    own = load if isinstance(load, PolledLoad) and live is not False else None
+    source = load if isinstance(load, LoadSource) and own is None else None
     participant = Participant(assignor, capacity=capacity, rack=config.get("client_rack"), load=source)
     lag = None
     if not participant.load_aware:
@@ -100,20 +102,23 @@ def plan(
             live=live or None,
             on_decision=on_decision,
         )
-    elif load is not None:
+    elif load is not None and own is None:
         check_effect(
             "load=…, for which no rebalance is requested: leave out one of them",
             live=live or None,
             on_decision=on_decision,
         )
+    if own is not None and isinstance(live, LiveSettings) and live.cost:
+        raise ValueError("LiveSettings(cost=…) has no effect with load=PolledLoad(…), which says what records cost")
     if participant.load_aware and source is None:
         lag = client.lag(*topics, interval_s=lag_interval_s, **config)
-        if load is None and tried.includes_installed:
+        if (load is None or own) and tried.includes_installed:
             participant.lead_by(
                 lag,
                 True if live is None else live,
                 slack_s=commit_slack_s(config),
                 max_poll_s=max_poll_s(config),
+                own=own,
                 on_decision=on_decision,
             )
         else:

@@ -65,6 +65,8 @@ class Read:
     partitions: Collection[tuple[str, int]]
     positions: Floats
     said: Mapping[str, Said] = field(default_factory=dict)
+    own: Mapping[str, Floats] | None = None
+    """Topic to the load of each of its partitions by the user's own measure; None if there is no new one."""
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)

@@ -69,6 +69,15 @@ class PartitionIndex:
         topics, topic_of, _ = self._as_columns()
         return np.array([values.get(topic, other) for topic in topics], np.float64)[topic_of]
 
+    def from_topics(self, arrays: Mapping[str, Floats]) -> Floats:
+        """Return float64[P]: the inverse of `by_topic`; NaN for partitions that the arrays lack."""
+        topics, topic_of, number = self._as_columns()
+        each = [arrays.get(topic, no_partitions()) for topic in topics]
+        sizes = np.array([len(array) for array in each], np.int64)
+        every = np.append(np.concatenate([*each, no_partitions()]), math.nan)
+        places = (np.cumsum(sizes) - sizes)[topic_of] + number
+        return every[np.where(number < sizes[topic_of], places, -1)]
+
     def topic_sums(self, array: Floats) -> dict[str, float]:
         """Return topic to the sum over its partitions, without unknown ones."""
         topics, topic_of, _ = self._as_columns()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -62,12 +62,23 @@ class GroupKnowledge:
         """Take in a reading of all readable partitions. O(P)."""
         self.read_columns(positions.keys(), np.array(list(positions.values()), np.float64).reshape(-1, 4), now_ms)
 
-    def read_columns(self, partitions: Collection[tuple[str, int]], positions: Floats, now_ms: int) -> None:
-        """Take in a reading as arrays: ``positions`` is float64[n, 4], the columns are the fields of a `Position`."""
+    def read_columns(
+        self,
+        partitions: Collection[tuple[str, int]],
+        positions: Floats,
+        now_ms: int,
+        own: Mapping[str, Floats] | None = None,
+    ) -> None:
+        """Take in a reading as arrays: ``positions`` is float64[n, 4], the columns are the fields of a `Position`.
+
+        ``own`` are the user's own loads, if there are new ones: by topic the load of each partition.
+        """
         since_ms = now_ms if self.read_at_ms is None else self.read_at_ms
         if self.read_at_ms is not None and now_ms <= since_ms:
             return
         self.partitions.read(partitions, positions, now_ms, self._slack_s() if self.commits.by_hand else None)
+        if own is not None:
+            self._recount(lambda: self.partitions.learn(own))
         watched = self.in_force
         if watched is not None:
             commits = self.commits
@@ -109,7 +120,9 @@ class GroupKnowledge:
     def measured(self, member: str, per_s: float, now_ms: int) -> None:
         """Take in a member's measurement of the records that it processes in a busy second; 0 for none."""
         speed, _ = self._costs.speed_of(member)
-        if not speed and per_s > 0:
+        if self.partitions.state.own:
+            speed = per_s * self._own_cost_of(member)
+        elif not speed and per_s > 0:
             speed = per_s * self._costs.of_member(member, self._watched, self.partitions.state.arrivals.rate)
         self.estimates.measured(member, speed, now_ms)
 
@@ -118,20 +131,29 @@ class GroupKnowledge:
         self._costs.told(member, each_s, now_ms)
 
     def learn_costs(self) -> bool:
-        """Learn costs from the times of records; return whether a cost has changed. O(P) if there are new times."""
-        costs, watched, rate = self._costs, self._watched, self.partitions.state.arrivals.rate
-        if not costs.news:
+        """Learn costs from the times of records, unless the user's own loads give them; return whether one changed.
+
+        O(P) if there are new times.
+        """
+        costs, rate = self._costs, self.partitions.state.arrivals.rate
+        if not costs.news or self.partitions.state.own:
             return False
+        return self._recount(lambda: costs.settle(self.partitions.index.topic_sums(rate)))
+
+    def _recount(self, learn: Callable[[], bool]) -> bool:
+        """Learn costs; if one has changed, count what is known of members in the new unit."""
+        rate, watched = self.partitions.state.arrivals.rate, self._watched
         before = rate * self._cost()
-        if not costs.settle(self.partitions.index.topic_sums(rate)):
+        if not learn():
             return False
         self.seen.begin_anew()
         if watched is not None:
             was, now = watched.sums(before), watched.sums(rate * self._cost())
             factors = np.divide(now, was, out=np.ones(len(now)), where=(was > 0) & (now > 0)).tolist()
             self.estimates.rescale(dict(zip(watched.names, factors, strict=True)), watched.since_ms)
-            for member in watched.names:
-                self.estimates.measured(member, *costs.speed_of(member))
+            if not self.partitions.state.own:
+                for member in watched.names:
+                    self.estimates.measured(member, *self._costs.speed_of(member))
         return True
 
     def capacities(self, members: Sequence[Member], stated: Mapping[str, float], now_ms: int) -> list[Member]:
@@ -162,8 +184,18 @@ class GroupKnowledge:
             slack_s[self._watched.rows] = of_owner[self._watched.group.owner]
         return slack_s
 
+    def _own_cost_of(self, member: str) -> float:
+        """Return the mean cost of the records that a member reads, by the user's own loads; 0 if it reads none."""
+        if (watched := self._watched) is None or member not in watched.names:
+            return 0.0
+        rate, place = np.nan_to_num(self.partitions.state.arrivals.rate, nan=0.0), watched.names.index(member)
+        records = float(watched.sums(rate)[place])
+        return float(watched.sums(rate * self._cost())[place]) / records if records else 0.0
+
     def _cost(self) -> Floats | float:
         """Return float64[P]: the cost of a record of each partition; 1 if all known costs are the same."""
+        if own := self.partitions.state.own:
+            return np.nan_to_num(own.cost, nan=1.0)
         return self.partitions.index.of_topics(self.costs, 1.0) if self.costs else 1.0
 
 

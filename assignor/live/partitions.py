@@ -10,6 +10,7 @@ import numpy as np
 from loadwise.assignor.live.arrivals import Arrivals, arrived, prior
 from loadwise.assignor.live.backlog import Backlog, Progress, progressed, waited
 from loadwise.assignor.live.index import PartitionIndex, Table, no_partitions
+from loadwise.assignor.live.own_costs import OwnCosts, learned
 from loadwise.assignor.live.reading import Reading
 from loadwise.assignor.live.tuning import Tuning
 from loadwise.assignor.model import Floats, GroupSnapshot
@@ -31,6 +32,7 @@ class PartitionState(Table):
     """float64[P]: records processed between the two newest readings."""
     read_at_ms: int | None = None
     """When the newest reading was taken; None before the first."""
+    own: OwnCosts = field(default_factory=OwnCosts)
 
 
 class Partitions:
@@ -68,7 +70,14 @@ class Partitions:
         if slack_s is not None:
             each_s[: len(slack_s)] = slack_s
         backlog = waited(state.backlog, reading, arrivals.rate, each_s)
-        self.state = PartitionState(arrivals, progress, backlog, reading.end, went_on, now_ms)
+        self.state = PartitionState(arrivals, progress, backlog, reading.end, went_on, now_ms, state.own)
+
+    def learn(self, own: Mapping[str, Floats]) -> bool:
+        """Take in a user's own loads, by topic the load of each partition; return whether costs have changed."""
+        state = self.state
+        costs = learned(state.own, self.index.from_topics(own), state.arrivals.rate, self._tuning.own_cost)
+        self.state = replace(state, own=costs)
+        return costs.cost is not state.own.cost
 
     def include(self, group: GroupSnapshot) -> None:
         """Number all partitions of a group; drop those that it no longer reads once they are the larger part."""

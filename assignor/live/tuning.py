@@ -69,6 +69,15 @@ class CostTuning:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnCostTuning:
+    """How costs follow a user's own loads; see `loadwise.assignor.live.own_costs`."""
+
+    newest: float = 0.3  # The weight of the newest loads in the mean.
+    noise: float = 0.1  # Costs stay until they are wrong by this part of the demand: each change begins measuring anew.
+    furthest: float = 128.0  # A partition's record costs at most this many mean ones, or this part of one.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SeenTuning:
     """When a member is seen to fall behind; see `loadwise.assignor.live.seen`."""
 
@@ -172,6 +181,7 @@ class Tuning:
     commits: CommitTuning = field(default_factory=CommitTuning)
     capacity: CapacityTuning = field(default_factory=CapacityTuning)
     cost: CostTuning = field(default_factory=CostTuning)
+    own_cost: OwnCostTuning = field(default_factory=OwnCostTuning)
     seen: SeenTuning = field(default_factory=SeenTuning)
     demand: DemandTuning = field(default_factory=DemandTuning)
     restraint: RestraintTuning = field(default_factory=RestraintTuning)

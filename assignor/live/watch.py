@@ -72,7 +72,7 @@ class GroupWatch(GroupKnowledge):
             case Assigned():
                 return self._assigned(event)
             case Read():
-                self.read_columns(event.partitions, event.positions, event.at_ms)
+                self.read_columns(event.partitions, event.positions, event.at_ms, event.own)
                 if self.leads:
                     self.noted(event.said, event.at_ms)
                     self.listen(event.said, event.at_ms)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from loadwise.assignor.load.history import HistoryLoad
     from loadwise.assignor.load.lag import LagLoad
     from loadwise.assignor.load.mix import MixedLoad
+    from loadwise.assignor.load.polled import PolledLoad
     from loadwise.assignor.load.rate import RateLoad
     from loadwise.assignor.load.source import FixedLoad, LoadSnapshot, LoadSource
     from loadwise.assignor.prometheus import GroupCollector
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
         "LogDirGrowth",
         "MixedLoad",
         "Optimal",
+        "PolledLoad",
         "PromQL",
         "RateLoad",
         "SpreadKeys",
@@ -95,6 +97,7 @@ _PLACES = {
     "load.lag": ["LagLoad"],
     "load.mix": ["MixedLoad"],
     "load.rate": ["RateLoad"],
+    "load.polled": ["PolledLoad"],
     "load.source": ["FixedLoad", "LoadSnapshot", "LoadSource"],
     "prometheus": ["GroupCollector"],
     "strategy": ["Cooperative"],

@@ -16,6 +16,7 @@ from own_log import own_log
 from topics import until
 
 from loadwise.assignor.errors import BadGroupError
+from loadwise.assignor.load.background import Background, pause_s
 from loadwise.assignor.load.drain import DrainLoad
 from loadwise.assignor.load.lag import LagLoad
 from loadwise.assignor.load.mix import MixedLoad
@@ -23,7 +24,6 @@ from loadwise.assignor.load.rate import RateLoad
 from loadwise.assignor.load.source import FixedLoad
 from loadwise.dispatcher import BadDispatcherError, Dispatcher
 from loadwise.dispatcher.acknowledgements import Batch
-from loadwise.dispatcher.background import Background, pause_s
 from loadwise.dispatcher.keys import murmur2
 from loadwise.dispatcher.spread_keys import SpreadKeys
 

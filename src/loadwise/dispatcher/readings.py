@@ -8,6 +8,7 @@ from asyncio import CancelledError
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from loadwise.assignor.load.background import Background
 from loadwise.assignor.load.drain import DrainLoad
 from loadwise.assignor.load.lag import LagLoad
 from loadwise.assignor.load.mix import MixedLoad
@@ -15,7 +16,6 @@ from loadwise.assignor.load.rate import RateLoad
 from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.troubles import Troubles
 from loadwise.dispatcher.acknowledgements import Measured
-from loadwise.dispatcher.background import Background
 from loadwise.dispatcher.errors import BadDispatcherError
 from loadwise.dispatcher.metrics import IN_FLIGHT, LATENCY, Loads, Metric, loads_of_leaders
 from loadwise.dispatcher.scores import check_weights, weighted_scores

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, cast
 
-from loadwise.dispatcher.background import Background
+from loadwise.assignor.load.background import Background
 from loadwise.dispatcher.clients.errors import report
 from loadwise.dispatcher.dispatcher import Dispatcher, free_dispatcher
 from loadwise.dispatcher.errors import BadDispatcherError

@@ -1,4 +1,4 @@
-"""Reads something in a thread of its own, so that no send waits for it."""
+"""Reads something in a thread of its own, so that no send and no rebalance waits for it."""
 
 from __future__ import annotations
 
@@ -42,6 +42,10 @@ class Background(Generic[T]):
     def request(self) -> None:
         """Read at once, in the background."""
         self._wake.set()
+        self.begin()
+
+    def begin(self) -> None:
+        """Start the thread, unless it runs; it reads at once."""
         with self._read_again:  # two threads may send their first records at once
             if self._thread is None:
                 arguments = (weakref.ref(self), self._wake, self._ended, self._interval_s)
