@@ -33,7 +33,7 @@ from loadwise.assignor.load.source import LoadSnapshot, TopicLoads
 from loadwise.assignor.model import RECORDS_PER_S, Assignment, Assignor, Floats, Member
 from loadwise.assignor.rows import loads_of
 from loadwise.protocol.errors import MalformedBytesError
-from loadwise.protocol.live_notes import CommitNote, LeaderNotes, MemberNotes, Memory, checksum
+from loadwise.protocol.live_notes import CommitNote, Compared, LeaderNotes, MemberNotes, Memory, checksum
 
 log = logging.getLogger(__name__)
 
@@ -205,8 +205,14 @@ class Leader:
         """Return the commit metadata of this member (by instance id or member id), or ""."""
         if self._settings is None:
             return ""
-        measured_per_s, took_s = self.busy.per_s, _by_checksum(self.busy.each_s)
-        return CommitNote(member=name, at_ms=self._now_ms(), measured_per_s=measured_per_s, took_s=took_s).encode()
+        newest = self.decision if self._watch.leads else None
+        return CommitNote(
+            member=name,
+            at_ms=self._now_ms(),
+            measured_per_s=self.busy.per_s,
+            took_s=_by_checksum(self.busy.each_s),
+            compared=None if newest is None or newest.saved_s is None else Compared(newest.lag_s, newest.saved_s),
+        ).encode()
 
     def equip(self, members: Sequence[tuple[Member, MemberNotes | None]]) -> list[Member]:
         """As the leader, return the members with their capacities, where these are known."""

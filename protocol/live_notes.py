@@ -165,9 +165,18 @@ class LeaderNotes:
         return cls(watcher=watcher, learned_per_s=learned_per_s, memory=memory)
 
 
+class Compared(NamedTuple):
+    """A leader's estimate of what its assignments are worth, in seconds of the group's arrivals."""
+
+    lag_s: float
+    """The highest lag of a member, a mean of the last minutes."""
+    saved_s: float
+    """How much lower it is than under ``sticky``."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitNote:
-    """What a member tells its leader with its commits: text of less than 200 bytes, as metadata of one offset."""
+    """What a member tells its leader with its commits: text of less than 230 bytes, as metadata of one offset."""
 
     member: str
     """The member's group instance id, or else its member id. Only a checksum of it is sent."""
@@ -177,31 +186,49 @@ class CommitNote:
     """Records that the member processes in a busy second; 0 where that is not known."""
     took_s: Mapping[int, float] = field(default_factory=dict)
     """As in `MemberNotes`."""
+    compared: Compared | None = None
+    """Of the leader alone, for those who watch the group from outside."""
 
     def encode(self) -> str:
         """Write it; with a zero at its end, since confluent-kafka 2.16 reads metadata as a string of C, up to one."""
         took = "".join(f"{topic:x}={each:.3g} " for topic, each in islice(self.took_s.items(), _MOST_TOPICS))
-        return f"{_NOTE}{checksum(self.member):08x} {self.at_ms} {self.measured_per_s:.6g} {took}\0"
+        compared = "" if self.compared is None else "~{:.3g}~{:.3g} ".format(*self.compared)
+        return f"{_NOTE}{checksum(self.member):08x} {self.at_ms} {self.measured_per_s:.6g} {took}{compared}\0"
 
     @classmethod
     def decode(cls, metadata: str, member: str) -> CommitNote | None:
         """Read what this member has written; None where another one has, or no member of ours."""
-        if not is_note(metadata):
+        if author(metadata) != checksum(member):
             return None
-        written_by, _, rest = metadata.removeprefix(_NOTE).partition(" ")
         try:
-            at_ms, measured_per_s, *more = rest.split(" ")
+            _, at_ms, measured_per_s, *more = metadata.removeprefix(_NOTE).split(" ")
             took = (each.split("=") for each in more if "=" in each)
             took_s = {int(topic, _HEX): float(each) for topic, each in took}
-            note = cls(member=member, at_ms=int(at_ms), measured_per_s=float(measured_per_s), took_s=took_s)
-        except ValueError:
+            compared = [Compared(*map(float, each.split("~")[1:])) for each in more if each.startswith("~")]
+            return cls(
+                member=member,
+                at_ms=int(at_ms),
+                measured_per_s=float(measured_per_s),
+                took_s=took_s,
+                compared=compared[0] if compared else None,
+            )
+        except (ValueError, TypeError):
             return None
-        return note if written_by == f"{checksum(member):08x}" else None
 
 
 def is_note(metadata: str | None) -> bool:
     """Whether the metadata of an offset is a `CommitNote`, of this version or a newer one."""
     return metadata is not None and metadata.startswith(_NOTE)
+
+
+def author(metadata: str) -> int | None:
+    """The checksum of the member that wrote a `CommitNote`; None if the metadata is none."""
+    if not is_note(metadata):
+        return None
+    try:
+        return int(metadata.removeprefix(_NOTE).partition(" ")[0], _HEX)
+    except ValueError:
+        return None
 
 
 def checksum(name: str) -> int:

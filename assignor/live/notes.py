@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from loadwise.assignor.live.events import Said
 from loadwise.assignor.live.watched import Watched
 from loadwise.assignor.model import LARGEST, Member
-from loadwise.protocol.live_notes import CommitNote, MemberNotes, Memory, checksum, is_note
+from loadwise.protocol.live_notes import CommitNote, Compared, MemberNotes, Memory, author, checksum, is_note
 
 
 class CommitNotes:
@@ -31,6 +31,18 @@ class CommitNotes:
             if owner is not None and note is not None and (owner not in newest or note.at_ms > newest[owner].at_ms):
                 newest[owner] = note
         return {name: said(watched.group.topics, note, written_ms=note.at_ms) for name, note in newest.items()}
+
+
+def compared(metadata: Iterable[str], members: Sequence[str]) -> Compared | None:
+    """Return the leader's estimate in a group's commits; None without one. A member's newest note counts."""
+    names = {checksum(member): member for member in members}
+    newest: dict[str, CommitNote] = {}
+    for written in metadata:
+        member = names.get(author(written) or 0, "")
+        note = CommitNote.decode(written, member)
+        if note is not None and (member not in newest or note.at_ms > newest[member].at_ms):
+            newest[member] = note
+    return next((note.compared for note in newest.values() if note.compared is not None), None)
 
 
 def said(topics: Sequence[str], notes: MemberNotes | CommitNote, written_ms: int | None = None) -> Said:

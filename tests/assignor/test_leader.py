@@ -1,6 +1,7 @@
 """Members of a group that keep its load even: what they tell each other, and what the leader does about it."""
 
 import logging
+from dataclasses import replace
 from unittest.mock import Mock
 
 import numpy as np
@@ -601,3 +602,14 @@ def test_a_group_whose_offsets_are_read_seldom_is_balanced_too(interval_s):
         assert not lag.lacks_history
         group.now_s -= interval_s
     assert group.asked
+
+
+def test_a_leader_notes_what_it_saves_while_it_leads():
+    group = Group("a", "b")
+    group.rebalance()
+    group.run([20.0] * PARTITIONS, 20)
+    for name, member in group.members.items():
+        leader = member.leader
+        leader.decision = replace(group.members["a"].leader.decision, lag_s=0.5, saved_s=3.25)
+        noted = CommitNote.decode(leader.note(name), name).compared
+        assert noted == ((0.5, 3.25) if name == "a" else None)

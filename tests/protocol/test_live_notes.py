@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadwise.protocol.errors import MalformedBytesError
-from loadwise.protocol.live_notes import CommitNote, LeaderNotes, MemberNotes, Memory, Price
+from loadwise.protocol.live_notes import CommitNote, Compared, LeaderNotes, MemberNotes, Memory, Price
 from loadwise.protocol.primitive import Reader
 from loadwise.protocol.user_data import CooperativeStickyUserData, MemberTerms, StickyUserData
 
@@ -124,13 +124,19 @@ def test_a_version_below_zero_is_refused():
         LeaderNotes.decode(struct.pack(">h", -1))
 
 
-@given(st.text(max_size=249), st.integers(0, 2**53), st.floats(1e-3, 1e12), took)
-def test_a_note_beside_an_offset_comes_back_to_whom_it_is_of(member, at_ms, speed, took_s):
-    text = CommitNote(member=member, at_ms=at_ms, measured_per_s=speed, took_s=took_s).encode()
-    assert len(text) < 200
+seconds = st.floats(-1e9, 1e9)
+compared = st.none() | st.builds(Compared, seconds, seconds)
+
+
+@given(st.text(max_size=249), st.integers(0, 2**53), st.floats(1e-3, 1e12), took, compared)
+def test_a_note_beside_an_offset_comes_back_to_whom_it_is_of(member, at_ms, speed, took_s, compared):
+    note = CommitNote(member=member, at_ms=at_ms, measured_per_s=speed, took_s=took_s, compared=compared)
+    text = note.encode()
+    assert len(text) < 230
     for read in (CommitNote.decode(text, member), CommitNote.decode(text + " more of a newer version", member)):
         assert (read.at_ms, read.measured_per_s) == (at_ms, pytest.approx(speed, rel=1e-5))
         assert read.took_s == pytest.approx(took_s, rel=0.01)
+        assert read.compared == (None if compared is None else pytest.approx(compared, rel=0.01))
     assert CommitNote.decode(text, member + "'") is None
 
 
@@ -138,6 +144,8 @@ def test_a_member_from_before_reads_the_speed():
     """It takes the two words behind the checksum, and nothing of what follows."""
     text = CommitNote(member="m", at_ms=5, measured_per_s=30.0, took_s={1: 0.1}).encode()
     assert text.split(" ")[2:4] == ["5", "30"]
+    with_more = CommitNote(member="m", at_ms=5, measured_per_s=30.0, took_s={1: 0.1}, compared=Compared(2.0, -1.0))
+    assert [each for each in with_more.encode().split(" ")[4:] if "=" in each] == ["1=0.1"]
     assert CommitNote.decode(text.replace("1=0.1", "1=x"), "m") is None
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from loadwise.assignor.load.lag import PartitionOffsets
 from loadwise.assignor.model import Member
+from loadwise.protocol.live_notes import CommitNote, Compared
 from loadwise.running_group.members import GroupReading, RunningGroup, RunningMember
 from loadwise.watch.as_json import as_json
 from loadwise.watch.demand import situation
@@ -205,3 +206,15 @@ def test_the_table_fits_the_screen(width: int) -> None:
     assert "123,456" in drowning
     assert "29,999" in drowning
     assert "billing" in drowning
+
+
+def test_what_the_leader_estimates_is_shown() -> None:
+    made = readings([100, 100], [100, 100], [0, 0])
+    assert judged(made).compared is None
+    note = CommitNote(member="m0", at_ms=1, measured_per_s=9.0, compared=Compared(0.25, 3.5)).encode()
+    offsets = made[-1].offsets | {("t", 0): made[-1].offsets["t", 0]._replace(metadata=note)}
+    seen = judged([*made[:-1], replace(made[-1], offsets=offsets)])
+    printed = Console(file=io.StringIO(), width=100, record=True)
+    printed.print(shown(seen, verdict(seen), None, 100))
+    assert "0.2 s of arrivals, 3.5 s less than under sticky" in printed.export_text()
+    assert as_json(seen, verdict(seen), None)["lag_saved_s"] == 3.5

@@ -22,6 +22,8 @@ def as_json(status: GroupStatus, verdict: Verdict, comparison: Comparison | None
         "processed_per_s": status.processed_per_s if status.window_s else None,
         "members_wanted": status.members_wanted,
         "live_off": status.switch is not None and status.switch.off,
+        "lag_s": None if status.compared is None else status.compared.lag_s,
+        "lag_saved_s": None if status.compared is None else status.compared.saved_s,
         "unowned_partitions": status.unowned,
         "retention_left_s": status.retention_left_s,
         "members": [

@@ -42,6 +42,10 @@ def shown(status: GroupStatus, verdict: Verdict, comparison: Comparison | None, 
     parts: list[RenderableType] = [head, Text(verdict.text, "bold red" if verdict.is_alarming else "bold green")]
     if status.switch is not None and status.switch.off:
         parts.append(Text(f"By `loadwise live`, {status.switch}.", "yellow"))
+    if status.compared is not None:
+        lag_s, saved_s = status.compared
+        than = f"{abs(saved_s):.1f} s {'less' if saved_s >= 0 else 'more'} than under sticky"
+        parts.append(Text(f"Highest lag of a member by the leader's estimate: {lag_s:.1f} s of arrivals, {than}."))
     if status.unowned:
         parts.append(Text(f"{status.unowned:,} partitions have no owner.", "red"))
     if status.retention_left_s is not None and status.retention_partition is not None:

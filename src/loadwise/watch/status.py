@@ -18,8 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from loadwise.assignor.live.notes import compared
 from loadwise.assignor.live.scaling import members_that_do
 from loadwise.assignor.model import Floats
+from loadwise.protocol.live_notes import Compared
 from loadwise.protocol.live_switch import LiveSwitch
 from loadwise.running_group.members import GroupReading
 from loadwise.watch.group import TRAFFIC_S, since_assigned, watched
@@ -89,6 +91,8 @@ class GroupStatus:
     """Where that will be."""
     switch: LiveSwitch | None = None
     """The newest use of ``loadwise live``."""
+    compared: Compared | None = None
+    """The lag and what `weighted` saves of it, as the group's leader estimates; None where it does not."""
 
     @property
     def lag(self) -> int:
@@ -168,6 +172,7 @@ def status(readings: Sequence[GroupReading], *, from_beginning: bool, retention_
         retention_left_s=left_s,
         retention_partition=where,
         switch=now.switch,
+        compared=compared([each.metadata for each in now.offsets.values()], in_force.names),
     )
 
 

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from loadwise.assignor.live.notes import CommitNotes, newest, said, speed, stated
+from loadwise.assignor.live.notes import CommitNotes, compared, newest, said, speed, stated
 from loadwise.assignor.model import LARGEST, Member
-from loadwise.protocol.live_notes import CommitNote, MemberNotes, Memory, checksum
+from loadwise.protocol.live_notes import CommitNote, Compared, MemberNotes, Memory, checksum
 
 OWNERS = {("t", 0): "a", ("t", 1): "a", ("t", 2): "b"}
 WATCHED = SimpleNamespace(owner_of=OWNERS.get, group=SimpleNamespace(topics=("t", "u")))
@@ -83,3 +83,14 @@ def test_the_memory_with_the_latest_rebalance_is_the_newest():
     assert newest([empty, old, new]) == newest([new, old, empty]) == new
     assert newest([]) == empty
     assert newest([empty, Memory(ages_ms=(2**31 - 1,))]).ages_ms
+
+
+def estimate(member, at_ms, *values):
+    return CommitNote(member=member, at_ms=at_ms, measured_per_s=1.0, compared=Compared(*values)).encode()
+
+
+def test_the_estimate_is_that_of_the_member_that_leads_now():
+    was_leader = [estimate("a", 5, 9.0, 9.0), note("a", 7)]
+    assert compared([*was_leader, estimate("b", 3, 0.5, 4.0), "of another client", note("c", 9)], "abc") == (0.5, 4)
+    assert compared(was_leader, "abc") is None
+    assert compared([estimate("gone", 5, 1.0, 1.0)], "abc") is None
