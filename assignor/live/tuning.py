@@ -51,7 +51,7 @@ class CapacityTuning:
     held_ms: int = 15_000  # Reports of members that fell behind count again if no member fell behind for this time.
     measured_within: float = 0.16  # The error of a member's own measurement in octaves: two standard errors, an eighth.
     twins: float = 0.3  # Members within this many octaves of the median get it: identical machines get equal values.
-    furthest: float = 8.0  # Estimates stay within an eighth of the median and eight times the median.
+    furthest: float = 128.0  # Estimates stay within this factor of the median: partitions may cost that much more.
     used: float = 0.7  # Assumed utilisation of a member that keeps up with more than the capacity of others.
     half_life_ms: int = 1_800_000  # An unconfirmed low estimate is halfway back to the median after this time.
     forgotten_ms: int = 3_600_000  # The estimate of an absent member is kept for this time after it was made.

@@ -69,7 +69,6 @@ MECHANISMS: Sequence[Mechanism] = (
     _of("learned costs of topics", "costly_topic", cost__apart=math.inf),
     _of("what members measure is off by an eighth", "slow_members", capacity__measured_within=0.0),
     _of("twins", "ageing_member", capacity__twins=0.0),
-    _of("within an eighth and eight times the median", "silent_slowness", capacity__furthest=1e9),
     _of("the way back to the median", "silent_slowness", capacity__half_life_ms=_NEVER),
     _of("who keeps up is used to a part", "silent_slowness", capacity__used=1.0),
     _of("a partition that stands tells nothing", "stuck_records", activity__still_s=_NEVER),

@@ -39,11 +39,15 @@ def test_only_what_was_seen_lately_of_a_member_that_works_may_leave_it_without_a
     assert half_an_hour_later.reliable.tolist() == [True, False, False, False]
 
 
-def test_estimates_stay_within_an_eighth_and_eight_times():
+def test_estimates_stay_within_a_factor_of_the_median():
     members = {"a": (100, True), "b": (100, True), "stuck": (0, True), "rocket": (1e6, True), "c": (100, True)}
     per_s = learned(members).per_s / 100
-    assert per_s.min() >= 1 / 8
-    assert per_s.max() <= 8
+    assert per_s.min() >= 1 / CapacityTuning().furthest
+    assert per_s.max() <= CapacityTuning().furthest
+
+
+def test_a_member_whose_records_are_sixty_times_as_heavy_is_that_much_slower():
+    assert learned({"a": (6000, True), "b": (6000, True), "heavy": (100, True)}).per_s[2] == pytest.approx(100, rel=0.1)
 
 
 @pytest.mark.parametrize("told", [math.inf, 1e308, LARGEST])
