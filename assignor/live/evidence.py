@@ -64,6 +64,11 @@ class CapacityEstimates:
         self._of = {member: _Evidence(known=each.times(factors[member])) for member, each in recent}
         self._begin_anew()
 
+    def forget(self) -> None:
+        """Forget all capacities: they are of another unit."""
+        self._of, self._off = {}, {}
+        self._begin_anew()
+
     def _begin_anew(self) -> None:
         self._seen.clear()
         self._lagging_since = np.full(len(self._members), math.nan)

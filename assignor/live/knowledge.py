@@ -78,7 +78,7 @@ class GroupKnowledge:
             return
         self.partitions.read(partitions, positions, now_ms, self._slack_s() if self.commits.by_hand else None)
         if own is not None:
-            self._recount(lambda: self.partitions.learn(own))
+            self._learn_own(own)
         watched = self.in_force
         if watched is not None:
             commits = self.commits
@@ -121,7 +121,7 @@ class GroupKnowledge:
         """Take in a member's measurement of the records that it processes in a busy second; 0 for none."""
         speed, _ = self._costs.speed_of(member)
         if self.partitions.state.own:
-            speed = per_s * self._own_cost_of(member)
+            speed = self._own_speed(member, per_s)
         elif not speed and per_s > 0:
             speed = per_s * self._costs.of_member(member, self._watched, self.partitions.state.arrivals.rate)
         self.estimates.measured(member, speed, now_ms)
@@ -139,6 +139,12 @@ class GroupKnowledge:
         if not costs.news or self.partitions.state.own:
             return False
         return self._recount(lambda: costs.settle(self.partitions.index.topic_sums(rate)))
+
+    def _learn_own(self, own: Mapping[str, Floats]) -> None:
+        """Learn costs from the user's own loads, and forget what members did while all records were alike."""
+        is_first = not self.partitions.state.own
+        if self._recount(lambda: self.partitions.learn(own)) and is_first:
+            self.estimates.forget()
 
     def _recount(self, learn: Callable[[], bool]) -> bool:
         """Learn costs; if one has changed, count what is known of members in the new unit."""
@@ -184,13 +190,17 @@ class GroupKnowledge:
             slack_s[self._watched.rows] = of_owner[self._watched.group.owner]
         return slack_s
 
-    def _own_cost_of(self, member: str) -> float:
-        """Return the mean cost of the records that a member reads, by the user's own loads; 0 if it reads none."""
+    def _own_speed(self, member: str, per_s: float) -> float:
+        """Return a reported speed in the unit of the user's own loads; 0 if the member has too little of it to do.
+
+        A member with few and light records measures what each takes beside its load: a poll, a call.
+        """
         if (watched := self._watched) is None or member not in watched.names:
             return 0.0
         rate, place = np.nan_to_num(self.partitions.state.arrivals.rate, nan=0.0), watched.names.index(member)
-        records = float(watched.sums(rate)[place])
-        return float(watched.sums(rate * self._cost())[place]) / records if records else 0.0
+        records, demand = (float(watched.sums(each)[place]) for each in (rate, rate * self._cost()))
+        speed = per_s * demand / records if records else 0.0
+        return speed if demand >= self.tuning.own_cost.shown * speed else 0.0
 
     def _cost(self) -> Floats | float:
         """Return float64[P]: the cost of a record of each partition; 1 if all known costs are the same."""

@@ -74,6 +74,7 @@ class OwnCostTuning:
 
     newest: float = 0.3  # The weight of the newest loads in the mean.
     noise: float = 0.1  # Costs stay until they are wrong by this part of the demand: each change begins measuring anew.
+    shown: float = 1 / 3  # A member's own speed counts if it has at least this part of it to do: others extrapolate.
     furthest: float = 128.0  # A partition's record costs at most this many mean ones, or this part of one.
 
 

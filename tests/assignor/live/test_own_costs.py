@@ -97,7 +97,9 @@ def test_capacities_are_in_the_unit_of_the_loads():
         group.read(second)
     assert group.watch.estimates.known_of("ab") == {"a": 150, "b": 1350}
     group.read(20, [900.0, 900.0, 100.0, 100.0])
-    assert group.watch.estimates.known_of("ab") == pytest.approx({"a": 270, "b": 270})
+    assert group.watch.estimates.known_of("ab") == {"a": pytest.approx(270), "b": 0}, "b has too little to do to tell"
+    capacities = group.watch.estimates.of({"a": 0.0, "b": 0.0}, 20_000)
+    assert capacities.per_s.tolist() == pytest.approx([270, 270])
 
 
 def test_without_own_loads_records_cost_alike():
