@@ -13,6 +13,7 @@ from uuid import UUID
 from loadwise.coordinator.access import Access, item_by_item, topics
 from loadwise.coordinator.apis.config_rows import new_topic_rows
 from loadwise.coordinator.calls import Call, Outcome
+from loadwise.coordinator.cluster.brokers import CLUSTER_METADATA
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, NAMED_TWICE, TOO_MANY_AT_ONCE, TopicRefusal
 from loadwise.coordinator.configs.definitions import BadConfigError
 from loadwise.coordinator.configs.topic_configs import check_topic_configs
@@ -26,6 +27,7 @@ _Result = CreateTopicsResponse.CreatableTopicResult
 _Config = _Result.CreatableTopicConfigs
 _BROKERS_DEFAULT = -1
 _TELLS_CONFIGS = 5
+_PROHIBITED = TopicRefusal(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {CLUSTER_METADATA} is prohibited.")
 
 
 def handle(call: Call[CreateTopicsRequest], cluster: Cluster) -> CreateTopicsResponse:
@@ -33,20 +35,17 @@ def handle(call: Call[CreateTopicsRequest], cluster: Cluster) -> CreateTopicsRes
 
     A request for more than `MAX_NEW_PARTITIONS` fails as a whole, as in Kafka, because other clients wait meanwhile.
     """
-    if new_partitions(cluster, call.body) > MAX_NEW_PARTITIONS:
-        names_once = dict.fromkeys(topic.name for topic in call.body.topics)
-        return CreateTopicsResponse(
-            topics=[_result(name, None, TOO_MANY_AT_ONCE) for name in names_once],
-        )
     names = Counter(topic.name for topic in call.body.topics)
+    refused = {name: NAMED_TWICE for name, times in names.items() if times > 1}
+    if names[CLUSTER_METADATA] == 1:
+        refused[CLUSTER_METADATA] = _PROHIBITED
+    wanted = [topic for topic in call.body.topics if topic.name not in refused]
+    if sum(_partition_count(cluster, topic) for topic in wanted) > MAX_NEW_PARTITIONS:
+        refused |= dict.fromkeys((topic.name for topic in wanted), TOO_MANY_AT_ONCE)
+        wanted = []
     tell_configs = _ConfigsToTell(cluster) if call.version >= _TELLS_CONFIGS else None
-    topics: list[_Result] = []
-    for topic in call.body.topics:
-        if names.pop(topic.name, 0) != 1:
-            if topic.name not in {row.name for row in topics}:
-                topics.append(_result(topic.name, None, NAMED_TWICE))
-            continue
-        topics.append(_create(call, cluster, topic, tell_configs))
+    topics = [_create(call, cluster, topic, tell_configs) for topic in wanted]
+    topics += [_result(name, None, refusal) for name, refusal in refused.items()]
     return CreateTopicsResponse(topics=topics)
 
 
@@ -62,9 +61,10 @@ def _create(
         replicas = [by_number[number] for number in sorted(by_number)]
     configs = {config.name: config.value for config in topic.configs if config.value is not None}
     refusal = (
-        _layout_refusal(cluster, topic, replicas)
+        cluster.topics.name_refusal(topic.name)
         or _config_refusal(topic)
-        or cluster.topics.refusal(topic.name, count, len(replicas[0]) if replicas else factor)
+        or _layout_refusal(cluster, topic, replicas)
+        or cluster.topics.size_refusal(count, len(replicas[0]) if replicas else factor)
     )
     if refusal is not None:
         return _result(topic.name, None, refusal)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from loadwise.coordinator.access import of_cluster
 from loadwise.coordinator.calls import Call
+from loadwise.coordinator.cluster.brokers import CLUSTER_METADATA
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeQuorumRequest, DescribeQuorumResponse
 
-_METADATA = "__cluster_metadata"
 _Topic = DescribeQuorumResponse.TopicData
 _Partition = _Topic.PartitionData
 
@@ -21,7 +21,7 @@ _Partition = _Topic.PartitionData
 def handle(call: Call[DescribeQuorumRequest], cluster: Cluster) -> DescribeQuorumResponse:
     """Describe the only partition if the request names no other; else return an error for each."""
     named = [(topic.topic_name, each.partition_index) for topic in call.body.topics for each in topic.partitions]
-    is_valid = named == [(_METADATA, 0)]
+    is_valid = named == [(CLUSTER_METADATA, 0)]
     topics = [
         _Topic(
             topic_name=topic.topic_name,

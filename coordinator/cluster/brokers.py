@@ -26,6 +26,8 @@ COORDINATOR_PARTITIONS = 50
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
+CLUSTER_METADATA = "__cluster_metadata"
+"""The topic of Kafka's controllers, which clients cannot create."""
 INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
 """Topics that brokers write and clients only read (``Topic.isInternal``)."""
 

@@ -152,6 +152,10 @@ class Topics:
 
     def refusal(self, name: str, partitions: int, replication_factor: int | None = None) -> TopicRefusal | None:
         """Why this topic cannot be made; None if it can."""
+        return self.name_refusal(name) or self.size_refusal(partitions, replication_factor)
+
+    def name_refusal(self, name: str) -> TopicRefusal | None:
+        """Why no topic of this name can be made; None if one can."""
         if name in self._by_name:
             return TopicRefusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         if not is_topic_name(name):
@@ -161,6 +165,10 @@ class Topics:
             return TopicRefusal(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic {name!r} collides with existing topics: {twin}"
             )
+        return None
+
+    def size_refusal(self, partitions: int, replication_factor: int | None = None) -> TopicRefusal | None:
+        """Why no topic can be made with so many partitions and replicas; None if one can."""
         if partitions < 1:
             return TopicRefusal(ErrorCode.INVALID_PARTITIONS, f"{partitions} partitions; a topic needs at least 1")
         factor = replication_factor or self._brokers.default_replication_factor
