@@ -117,11 +117,11 @@ def refused_without(call: Call, cluster: Cluster, *wanted: Need) -> Response | N
     return None
 
 
-def refused(call: Call, error: ErrorCode) -> Response:
-    """Return the error response to a whole request."""
+def refused(call: Call, error: ErrorCode, message: str | None = None) -> Response:
+    """Return the error response to a whole request; ``message`` is for people, and known for missing rights."""
     if call.request.api.name == "Produce" and call.body.acks == 0:
         return HangUp(f"{error.name} for a Produce with acks=0")
-    return refusal(call, error, MESSAGES[error])
+    return refusal(call, error, message or MESSAGES[error])
 
 
 Check: TypeAlias = Callable[[Call, Cluster, Access, Any], ErrorCode]

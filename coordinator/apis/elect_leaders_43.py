@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from loadwise.coordinator import leadership
-from loadwise.coordinator.access import of_cluster
+from loadwise.coordinator.access import of_cluster, refused
 from loadwise.coordinator.calls import Call, Turns, listed
 from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -17,14 +17,19 @@ from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import ElectLeadersRequest, ElectLeadersResponse
 
 _KINDS = 1
-_PREFERRED = 0
+_PREFERRED, _UNCLEAN = 0, 1
 _Topic = ElectLeadersResponse.ReplicaElectionResult
 
 
 def handle(call: Call[ElectLeadersRequest], cluster: Cluster) -> Turns[ElectLeadersResponse]:
     """Elect in each partition; null means all, and then only changed ones are in the response."""
     asked = call.body.topic_partitions
-    is_preferred = call.version < _KINDS or call.body.election_type == _PREFERRED
+    kind = call.body.election_type if call.version >= _KINDS else _PREFERRED
+    if kind not in (_PREFERRED, _UNCLEAN):
+        refusal = refused(call, ErrorCode.INVALID_REQUEST, f"Unknown election type {kind}")
+        assert isinstance(refusal, ElectLeadersResponse)
+        return refusal
+    is_preferred = kind == _PREFERRED
     wanted: Iterable[tuple[str, Sequence[int]]] = (
         ((topic.name, range(len(topic.partitions))) for topic in cluster.topics.in_turns())
         if asked is None
