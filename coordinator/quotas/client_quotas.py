@@ -162,14 +162,23 @@ def _record(entity: Entity, quotas: Mapping[str, float]) -> QuotaRecord:
 
 
 def check_filter(wanted: Sequence[WantedEntity]) -> None:
-    """Raise `UnknownEntityError` for a type that there is not, `BadConfigError` for one that is wanted twice."""
+    """Raise `UnknownEntityError` for a type that there is not, `BadConfigError` for what else is wrong.
+
+    The first wrong component counts (``ClientQuotasImage.describe``).
+    """
+    kinds: set[str] = set()
     for each in wanted:
+        if not each.type:
+            raise BadConfigError("a component has no type of entity")
+        if each.type in kinds:
+            raise BadConfigError(f"the entity type {each.type} is there twice")
         if each.type not in {USER, CLIENT_ID, IP}:
             raise UnknownEntityError(f"there is no entity of type {each.type!r}: only user, client-id and ip")
         if each.match not in MatchType.__members__.values():
             raise BadConfigError(f"there is no match type {each.match}")
-    kinds = [each.type for each in wanted]
-    if len(set(kinds)) < len(kinds):
-        raise BadConfigError("a type of entity is there twice")
+        if (each.name is not None) != (each.match == MatchType.EXACT):
+            needs = "a" if each.match == MatchType.EXACT else "no"
+            raise BadConfigError(f"the match type {MatchType(each.match).name} of {each.type} takes {needs} name")
+        kinds.add(each.type)
     if IP in kinds and len(kinds) > 1:
         raise BadConfigError("an ip goes with no other type of entity")
