@@ -41,8 +41,12 @@ def handle(call: Call[AlterUserScramCredentialsRequest], cluster: Cluster) -> Al
             refused[each.name] = problem
         else:
             changes[each.name] = each
-    for name, each in changes.items():
-        _change(cluster, name, each)
+    for name, each in list(changes.items()):
+        if isinstance(each, _Upsertion) and not each.salted_password:
+            del changes[name]
+            refused[name] = (ErrorCode.UNKNOWN_SERVER_ERROR, "The salted password is empty")  # Kafka fails on it
+        else:
+            _change(cluster, name, each)
     results = [_Result(user=name, error_code=ErrorCode.NONE, error_message=None) for name in changes]
     results += [
         _Result(user=name, error_code=error, error_message=message) for name, (error, message) in refused.items()
