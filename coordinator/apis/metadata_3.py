@@ -15,7 +15,7 @@ from typing import TypeAlias
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
-from loadwise.coordinator.access import Access, cluster_operations
+from loadwise.coordinator.access import Access, cluster_operations, refused, with_body
 from loadwise.coordinator.calls import Call, EncodedBody, Turns, listed
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, Brokers
 from loadwise.coordinator.cluster.replication import NO_NODE
@@ -28,6 +28,7 @@ from loadwise.protocol.messages import body_in_turns
 
 _OPERATIONS = 8
 _CLUSTER_OPERATIONS = range(8, 11)
+_HAS_UNUSED_IDS = range(10, 12)
 _MAX_KEPT = 64
 _MAX_KEPT_BYTES = 16 * 1024 * 1024
 _Topic = MetadataResponse.MetadataResponseTopic
@@ -41,6 +42,9 @@ Wanted: TypeAlias = "tuple[tuple[str | None, UUID | None], ...] | None"
 
 def handle(call: Call[MetadataRequest], cluster: Cluster) -> Turns[EncodedBody | MetadataResponse]:
     """Answer from the cache, or encode and cache; slices are not cached."""
+    refusal = _refusal(call)
+    if refusal is not None:
+        return refusal
     wanted = _wanted(call)
     if wanted is not None and _may_create(call, cluster):
         _create_missing(cluster, [name for name, _ in wanted if name is not None])
@@ -66,9 +70,24 @@ def _wanted(call: Call[MetadataRequest]) -> Wanted:
     topics = call.body.topics
     if topics is None or (call.version == 0 and not topics):
         return None
-    # Java writes an empty name beside an id.
-    names = ((None if topic.topic_id else topic.name, topic.topic_id) for topic in topics)
-    return tuple(dict.fromkeys(names))  # once each, as in Kafka
+    # Java writes an empty name beside an id. As in Kafka, names do not count beside ids.
+    ids = [topic.topic_id for topic in topics if topic.topic_id]
+    if ids:
+        return tuple((None, each) for each in dict.fromkeys(ids))
+    return tuple((name, None) for name in dict.fromkeys(topic.name for topic in topics))
+
+
+def _refusal(call: Call[MetadataRequest]) -> MetadataResponse | None:
+    """Return the error for topics by id in versions that have the field, and do not use it yet."""
+    topics = call.body.topics or ()
+    if call.version not in _HAS_UNUSED_IDS or not any(topic.topic_id or topic.name is None for topic in topics):
+        return None
+    row = MetadataRequest.MetadataRequestTopic
+    named = [row(name=topic.name or "", topic_id=topic.topic_id) for topic in topics]
+    message = "Topics are requested by id from version 12 on."
+    refusal = refused(with_body(call, {"topics": named}), ErrorCode.INVALID_REQUEST, message)
+    assert isinstance(refusal, MetadataResponse)
+    return refusal
 
 
 def _may_create(call: Call[MetadataRequest], cluster: Cluster) -> bool:
@@ -187,6 +206,9 @@ def guard(call: Call[MetadataRequest], cluster: Cluster, _: Handler) -> Turns[Me
     not the topic exists. Topics are created if the client may create them.
     """
     access = Access(call, cluster)
+    refusal = _refusal(call)
+    if refusal is not None:
+        return refusal
     wanted = _wanted(call)
     if wanted is None:
         return (yield from _response(call, cluster, None, access))
