@@ -51,12 +51,12 @@ def handle(call: Call[ListOffsetsRequest], cluster: Cluster) -> ListOffsetsRespo
             partition = cluster.topics.partition(topic.name, each.partition_index)
             found = TimestampedOffset()
             epoch = NO_EPOCH
-            if partition is None:
-                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif named[topic.name, each.partition_index] > 1:
+            if named[topic.name, each.partition_index] > 1:
                 error = ErrorCode.INVALID_REQUEST
             elif each.timestamp < 0 and call.version < _SINCE.get(each.timestamp, _NEVER):
                 error = ErrorCode.UNSUPPORTED_VERSION
+            elif partition is None:
+                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             else:
                 known_epoch = each.current_leader_epoch if call.version >= _LEADER_EPOCH else NO_EPOCH
                 error = partition.refusal(call.node_id, known_epoch)
