@@ -22,6 +22,8 @@ from loadwise.coordinator.security.users import Users
 
 _RAW = 0
 _AGAIN_AFTER_MS = 1000
+_LONGEST_MS = (2**63 - 1) // 10**6
+"""Kafka counts a session in nanoseconds, fails on a longer one, and closes the connection."""
 
 
 _EXPECTED = {
@@ -104,7 +106,10 @@ class SaslLogin:
         self.stage = Stage.RAW_TOKENS if version == _RAW else Stage.TOKENS
 
     def evaluate(self, token: bytes, now_ms: int) -> bytes:
-        """Handle the client's next token and return the response. Raises `LoginRefusedError`."""
+        """Handle the client's next token and return the response.
+
+        Raises `LoginRefusedError`, and `UnansweredLoginError` where Kafka closes the connection.
+        """
         assert self._mechanism is not None
         try:
             answer = self._mechanism.evaluate(token, now_ms)
@@ -124,6 +129,8 @@ class SaslLogin:
             if self._max_session_ms:
                 ends_ms.append(now_ms + self._max_session_ms)
             self.expires_ms = min(ends_ms, default=None)
+            if self.expires_ms is not None and self.expires_ms - now_ms > _LONGEST_MS:
+                raise UnansweredLoginError(f"the token of {user} expires in more than 292 years")
             self.user = user
             self._mechanism = None
             self.stage = Stage.DONE

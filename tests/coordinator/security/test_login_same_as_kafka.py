@@ -266,6 +266,29 @@ def test_nobody_logs_in_again_where_that_is_not_configured(secured: SecuredKafka
     assert answers[0][1] == ErrorCode.ILLEGAL_SASL_STATE
 
 
+def test_a_session_longer_than_kafka_can_count_is_hung_up_on(secured: SecuredKafka) -> None:
+    """Of Kafka's listeners only this one has no connections.max.reauth.ms."""
+    context = ssl.create_default_context(cafile=str(secured.folder / "ca.pem"))
+    context.check_hostname = False
+    answers: dict[str, list[Any]] = {}
+    now_s = time.time()
+    with Coordinator(security=Security(mechanisms=["OAUTHBEARER"])).in_thread() as coordinator:
+        for address, tls in ((secured.addresses["SASL_SSL"], context), (coordinator.bootstrap_servers, None)):
+            for expires_s in (now_s + 9.2e9, now_s + 9.3e9, now_s + 2e10, 10**30):
+                with Door(address).visitor() as visitor:
+                    if tls is not None:
+                        visitor.socket = tls.wrap_socket(visitor.socket)
+                    visitor.handshake("OAUTHBEARER")
+                    try:
+                        answer: Any = visitor.step(first_message(jws({"sub": "owner", "exp": expires_s}))).error_code
+                    except (AssertionError, ConnectionResetError):
+                        answer = "hung up"
+                    answers.setdefault(address, []).append(answer)
+    theirs, ours = answers.values()
+    assert ours == theirs
+    assert theirs == [0, "hung up", "hung up", "hung up"]
+
+
 @scenarios(
     tokens,
     logging_in_again,

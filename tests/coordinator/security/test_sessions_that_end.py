@@ -107,6 +107,22 @@ def test_a_session_ends_with_its_token_unless_the_client_logs_in_again() -> None
             assert diligent.is_hung_up_on()
 
 
+@pytest.mark.parametrize("max_session_ms", [0, 60_000])
+def test_a_session_longer_than_kafka_can_count_is_hung_up_on(max_session_ms: int) -> None:
+    security = Security(mechanisms=["OAUTHBEARER"], max_session_ms=max_session_ms)
+    with Coordinator(security=security).in_thread() as running:
+        now_s = time.time()
+        for expires_s, is_too_late in ((now_s + 9.2e9, False), (now_s + 9.3e9, True), (10**30, True)):
+            with Door(running.bootstrap_servers).visitor() as visitor:
+                visitor.handshake("OAUTHBEARER")
+                message = first_message(jws({"sub": "orders", "exp": expires_s}))
+                if is_too_late and not max_session_ms:
+                    with pytest.raises((AssertionError, ConnectionResetError)):
+                        visitor.step(message)
+                else:
+                    assert visitor.step(message).error_code == 0
+
+
 def test_no_token_stands_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     with Coordinator(security=Security(mechanisms=["OAUTHBEARER"])).in_thread() as running:
