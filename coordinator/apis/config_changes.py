@@ -129,10 +129,10 @@ def _change(cluster: Cluster, resource: _Resource, change: Change[_Resource], *,
     kind = ConfigResourceType(resource.resource_type)
     if kind is ConfigResourceType.BROKER:
         _check_broker(cluster, resource)
-    elif not name:
-        raise RefusedChangeError(ErrorCode.INVALID_REQUEST, f"Default {kind.name.lower()} resources are not allowed.")
     before = cluster.resource_configs.of(kind, name)
     configs = change(before, definitions, resource)
+    if kind is not ConfigResourceType.BROKER and not name:
+        raise RefusedChangeError(ErrorCode.INVALID_REQUEST, f"Default {kind.name.lower()} resources are not allowed.")
     definitions.check(configs)
     if kind is ConfigResourceType.GROUP:
         check_values(configs, {**described(cluster.settings), **cluster.settings.configs})
@@ -145,15 +145,15 @@ def _change(cluster: Cluster, resource: _Resource, change: Change[_Resource], *,
 
 def _change_topic(cluster: Cluster, resource: _Resource, change: Change[_Resource], *, validate_only: bool) -> None:
     name = resource.resource_name
+    topic = cluster.topics.get(name)
+    configs = change({} if topic is None else topic.configs, TOPIC_CONFIGS, resource)
     if not name:
         raise RefusedChangeError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
     if not is_topic_name(name):
         raise RefusedChangeError(ErrorCode.INVALID_TOPIC_EXCEPTION, name_problem(name))
-    topic = cluster.topics.get(name)
+    check_topic_configs(configs)
     if topic is None:
         raise RefusedChangeError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic {name!r} does not exist.")
-    configs = change(topic.configs, TOPIC_CONFIGS, resource)
-    check_topic_configs(configs)
     if not validate_only:
         cluster.topics.configure(topic, configs)
         cluster.configs_changed()

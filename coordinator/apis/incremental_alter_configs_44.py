@@ -13,7 +13,7 @@ from loadwise.coordinator.access import configs, per_item
 from loadwise.coordinator.apis.config_changes import RefusedChangeError, changed, no_duplicates, no_nulls
 from loadwise.coordinator.apis.config_rows import other_broker
 from loadwise.coordinator.calls import Call
-from loadwise.coordinator.configs.definitions import BadConfigError, Definitions, items
+from loadwise.coordinator.configs.definitions import Definitions, items
 from loadwise.coordinator.configs.loggers import ROOT, check_level, check_logger, set_level
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
@@ -41,8 +41,7 @@ def handle(call: Call[IncrementalAlterConfigsRequest], cluster: Cluster) -> Incr
 
 
 def _operated(configs: Mapping[str, str], definitions: Definitions, resource: _Resource) -> Mapping[str, str]:
-    no_duplicates([each.name for each in resource.configs])
-    no_nulls([e.name for e in resource.configs if e.value is None and e.config_operation != _Operation.DELETE])
+    _check_configs(resource)
     after = dict(configs)
     for each in resource.configs:
         value = each.value or ""
@@ -54,7 +53,8 @@ def _operated(configs: Mapping[str, str], definitions: Definitions, resource: _R
             case _Operation.APPEND | _Operation.SUBTRACT:
                 if not definitions.is_list(each.name):
                     verb = _Operation(each.config_operation).name
-                    raise BadConfigError(f"Can't {verb} to key {each.name} because its type is not LIST.")
+                    message = f"Can't {verb} to key {each.name} because its type is not LIST."
+                    raise RefusedChangeError(ErrorCode.INVALID_CONFIG, message)
                 now = items(after.get(each.name, definitions.by_name[each.name].default))
                 asked = items(value)
                 if each.config_operation == _Operation.APPEND:
@@ -67,11 +67,16 @@ def _operated(configs: Mapping[str, str], definitions: Definitions, resource: _R
     return after
 
 
+def _check_configs(resource: _Resource) -> None:
+    no_duplicates([each.name for each in resource.configs])
+    no_nulls([e.name for e in resource.configs if e.value is None and e.config_operation != _Operation.DELETE])
+
+
 def _set_levels(call: Call[IncrementalAlterConfigsRequest], resource: _Resource) -> None:
+    _check_configs(resource)
     problem = other_broker(call, resource.resource_name)
     if problem is not None:
         raise RefusedChangeError(ErrorCode.INVALID_REQUEST, problem)
-    no_duplicates([each.name for each in resource.configs])
     for each in resource.configs:
         match each.config_operation:
             case _Operation.SET:
