@@ -85,8 +85,8 @@ def _describe(call: Call[DescribeConfigsRequest], cluster: Cluster, resource: _R
             rows = resource_rows(cluster, ConfigResourceType.CLIENT_METRICS, name, CLIENT_METRICS_CONFIGS)
         case _:
             error, message = ErrorCode.INVALID_REQUEST, f"resource type {resource.resource_type} has no configs here"
-    wanted = resource.configuration_keys
-    configs = yield from listed(_row(call, row) for row in rows if wanted is None or row.name in wanted)
+    wanted = set(resource.configuration_keys or ())
+    configs = yield from listed(_row(call, row) for row in rows if not wanted or row.name in wanted)
     return _Result(
         error_code=error,
         error_message=message,
