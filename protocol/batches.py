@@ -159,6 +159,11 @@ def begins_with_batch(data: bytes | memoryview) -> bool:
     return len(data) >= length + LENGTH_OFFSET
 
 
+def size_of_first(data: bytes | memoryview) -> int:
+    """The size of the batch that comes first, if one does (`begins_with_batch`), in bytes."""
+    return LENGTH_OFFSET + int.from_bytes(data[8:LENGTH_OFFSET], "big", signed=True)
+
+
 def begins_transactional(data: bytes | memoryview) -> bool:
     """Whether the first batch belongs to a transaction. Raises `MalformedBytesError` as `begins_with_batch`."""
     return begins_with_batch(data) and data[MAGIC_OFFSET] == MAGIC and bool(data[_ATTRIBUTES_END - 1] & _TRANSACTIONAL)

@@ -18,7 +18,15 @@ from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.named_twice import EachOnce
 from loadwise.coordinator.rights import Operation, ResourceType
-from loadwise.protocol.batches import BatchHeader, begins_transactional, begins_with_batch, read_header
+from loadwise.protocol.batches import (
+    MAGIC,
+    MAGIC_OFFSET,
+    BatchHeader,
+    begins_transactional,
+    begins_with_batch,
+    read_header,
+    size_of_first,
+)
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError
 from loadwise.protocol.kafka_messages import ProduceRequest, ProduceResponse
@@ -54,14 +62,15 @@ def handle(call: Call[ProduceRequest], cluster: Cluster) -> ProduceResponse | No
         there = [] if found is None else found.partitions
         partitions = []
         for data in topic_data.partition_data:
+            records = data.records or b""
             if whole_error is not ErrorCode.NONE:
                 appended = Appended(whole_error)
             elif found is None:
                 appended = Appended(missing)
             elif not 0 <= data.index < len(there):
                 appended = Appended(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            elif data.records is None or not begins_with_batch(data.records):
-                appended = Appended(ErrorCode.INVALID_RECORD, message="there is no record batch")
+            elif (problem := _problem(records)) is not None:
+                appended = Appended(ErrorCode.INVALID_RECORD, message=problem)
             elif body.acks not in (-1, 0, 1):
                 appended = Appended(ErrorCode.INVALID_REQUIRED_ACKS)
             elif found.is_internal and call.request.client_id != _ADMIN_CLIENT:
@@ -73,7 +82,7 @@ def handle(call: Call[ProduceRequest], cluster: Cluster) -> ProduceResponse | No
                 appended = Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
             else:
                 place = Partition(found.name, data.index)
-                appended = _append(call, cluster, there[data.index], place, data.records)
+                appended = _append(call, cluster, there[data.index], place, records)
             start_offset = there[data.index].log.start_offset if appended.error is ErrorCode.NONE else NO_OFFSET
             row = _answer(data.index, appended, start_offset)
             if appended.error is ErrorCode.NOT_LEADER_OR_FOLLOWER and call.version >= _NEW_LEADERS:
@@ -100,6 +109,17 @@ def _whole_error(body: ProduceRequest) -> ErrorCode:
     if is_transactional and body.transactional_id is None:
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     return ErrorCode.NONE
+
+
+def _problem(records: bytes) -> str | None:
+    """Return why this is not one batch of the present version (``ProduceRequest.validateRecords``)."""
+    if not begins_with_batch(records):
+        return "there is no record batch"
+    if records[MAGIC_OFFSET] != MAGIC:
+        return "only record batches v2 are taken"
+    if size_of_first(records) < len(records):
+        return "a produce request takes one record batch a partition"
+    return None
 
 
 def _append(
