@@ -6,7 +6,7 @@ TRANSACTION_ABORTABLE; v5 adds the group to the transaction itself (KIP-890).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from loadwise.coordinator.access import Need, per_item, topics
@@ -50,7 +50,7 @@ def handle(call: Call[TxnOffsetCommitRequest], cluster: Cluster) -> TxnOffsetCom
         return _response(call, errors)  # transaction and group do not see the request, as in Kafka
     error = _error(call, cluster)
     if error is not ErrorCode.NONE:
-        return _response(call, errors | dict.fromkeys(offsets, error))
+        return _respond(call, CommitReply(error=error), errors=errors)
     event = CommitOffsets(token=call.token, who=_committer(call), offsets=offsets)
     return GroupRequest(call.body.group_id, event, partial(_respond, errors=errors))
 
@@ -58,8 +58,14 @@ def handle(call: Call[TxnOffsetCommitRequest], cluster: Cluster) -> TxnOffsetCom
 def _respond(
     call: Call[TxnOffsetCommitRequest], reply: CommitReply, *, errors: Mapping[Partition, ErrorCode]
 ) -> TxnOffsetCommitResponse:
-    rows = (Partition(topic.name, each.partition_index) for topic in call.body.topics for each in topic.partitions)
-    return _response(call, {**dict.fromkeys(rows, reply.error), **errors})
+    """Answer the error of the transaction or the group; the group does not see partitions that do not exist."""
+    of_all = {} if reply.error is ErrorCode.NONE else dict.fromkeys(_partitions(call), reply.error)
+    unseen = {each: error for each, error in errors.items() if error is not ErrorCode.OFFSET_METADATA_TOO_LARGE}
+    return _response(call, {**errors, **of_all, **unseen})
+
+
+def _partitions(call: Call[TxnOffsetCommitRequest]) -> Iterator[Partition]:
+    return (Partition(topic.name, each.partition_index) for topic in call.body.topics for each in topic.partitions)
 
 
 def _response(call: Call[TxnOffsetCommitRequest], errors: Mapping[Partition, ErrorCode]) -> TxnOffsetCommitResponse:
