@@ -6,6 +6,7 @@ from loadwise.coordinator.access import per_item, topics
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.replication import NO_EPOCH
+from loadwise.coordinator.cluster.topics import is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.named_twice import Repeats
 from loadwise.coordinator.rights import Operation
@@ -35,7 +36,9 @@ def _described(
 ) -> _Partition:
     partition = cluster.topics.partition(topic, number)
     error = ErrorCode.NONE
-    if partition is None:
+    if not is_topic_name(topic):
+        error = ErrorCode.INVALID_TOPIC_EXCEPTION
+    elif partition is None:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     else:
         error = partition.refusal(call.node_id, NO_EPOCH, leader_only=False)

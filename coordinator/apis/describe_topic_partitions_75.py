@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Collection
 
 from loadwise.coordinator.access import Access, open_to_all
 from loadwise.coordinator.calls import Call, Turns, listed
@@ -21,11 +22,12 @@ _Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 def handle(call: Call[DescribeTopicPartitionsRequest], cluster: Cluster) -> Turns[DescribeTopicPartitionsResponse]:
     """List topics by name from the cursor on, up to the requested number of partitions."""
     body = call.body
-    if body.cursor is not None and body.cursor.partition_index < 0:
-        refused = [_refused(topic.name, ErrorCode.INVALID_REQUEST) for topic in body.topics]
+    named = {topic.name for topic in body.topics}
+    error = _error(named, body.cursor)
+    if error is not ErrorCode.NONE:
+        refused = [_refused(topic.name, error) for topic in body.topics]
         return DescribeTopicPartitionsResponse(topics=refused, next_cursor=None)
     access = Access(call, cluster)
-    named = {topic.name for topic in body.topics}
     asked = []
     for name in named or [topic.name for topic in cluster.topics]:
         if access.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
@@ -56,6 +58,15 @@ def handle(call: Call[DescribeTopicPartitionsRequest], cluster: Cluster) -> Turn
     hidden = sorted(name for name in named.difference(asked) if name >= first_name)
     topics += [_refused(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in hidden]
     return DescribeTopicPartitionsResponse(topics=topics, next_cursor=cursor)
+
+
+def _error(named: Collection[str], cursor: DescribeTopicPartitionsRequest.Cursor | None) -> ErrorCode:
+    """Return the error of the whole request. Kafka fails on an empty name, unless the cursor is after it."""
+    if cursor is None or not cursor.topic_name:
+        return ErrorCode.UNKNOWN_SERVER_ERROR if "" in named else ErrorCode.NONE
+    if (named and cursor.topic_name not in named) or cursor.partition_index < 0:
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.NONE
 
 
 def _described(cluster: Cluster, name: str, start: int, limit: int) -> Turns[tuple[_Topic, int, int]]:

@@ -49,7 +49,7 @@ def _respond(call: Call[JoinGroupRequest], reply: JoinReply) -> JoinGroupRespons
         error_code=reply.error,
         generation_id=reply.generation,
         protocol_type=reply.protocol_type,
-        protocol_name=no_name if reply.protocol_name is None else reply.protocol_name,
+        protocol_name=reply.protocol_name or no_name,
         leader=reply.leader,
         skip_assignment=reply.skip_assignment,
         member_id=reply.member_id,

@@ -17,11 +17,13 @@ _Partition = _Topic.OffsetDeleteResponsePartition
 def handle(call: Call[OffsetDeleteRequest], cluster: Cluster) -> OffsetDeleteResponse:
     """Delete offsets by partition; subscribed topics keep their offsets."""
     group_id = call.body.group_id
-    if group_id and not cluster.coordinates(call, group_id):
+    if not group_id:
+        return _refused(call, ErrorCode.INVALID_GROUP_ID)
+    if not cluster.coordinates(call, group_id):
         return _refused(call, ErrorCode.NOT_COORDINATOR)
     group = cluster.groups.get(group_id)
     if group is None:
-        return _refused(call, ErrorCode.GROUP_ID_NOT_FOUND if group_id else ErrorCode.INVALID_GROUP_ID)
+        return _refused(call, ErrorCode.GROUP_ID_NOT_FOUND)
     refusal = group.validate_offset_delete()
     if refusal is not ErrorCode.NONE:
         return _refused(call, refusal)

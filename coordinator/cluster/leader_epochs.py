@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 from loadwise.coordinator.cluster.records import EpochStart
 
+_UNKNOWN = -1
+
 
 class EpochEnd(NamedTuple):
     """Where an epoch's records end; both -1 if it is not known."""
 
-    epoch: int = -1
-    end_offset: int = -1
+    epoch: int = _UNKNOWN
+    end_offset: int = _UNKNOWN
 
 
 class LeaderEpochs:
@@ -45,7 +47,7 @@ class LeaderEpochs:
         if epoch == self.latest:
             return EpochEnd(epoch, log_end_offset)
         later = [start for each, start in self._starts if each > epoch]
-        if epoch < 0 or not later:
+        if epoch == _UNKNOWN or not later:
             return EpochEnd()
         known = [each for each, _ in self._starts if each <= epoch]
         return EpochEnd(known[-1] if known else epoch, later[0])

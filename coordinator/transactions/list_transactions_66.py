@@ -34,7 +34,7 @@ def handle(call: Call[ListTransactionsRequest], cluster: Cluster) -> ListTransac
         if pattern:
             ids = matching(pattern, ids)
     except BadRegexError:
-        error, ids = ErrorCode.INVALID_REGULAR_EXPRESSION, ()
+        error, ids, unknown = ErrorCode.INVALID_REGULAR_EXPRESSION, (), []
     found = [
         each
         for transactional_id, each in ClusterTransactions.of(cluster).ids.all.items()
