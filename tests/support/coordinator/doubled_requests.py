@@ -54,8 +54,12 @@ class Doubler(Transactor):
     def __init__(self, bootstrap_servers: str) -> None:
         super().__init__(bootstrap_servers)
         self.name = f"name-{uuid4()}"
+        self.missing = f"missing-{uuid4()}"
+        self.twin = self.topic.replace("-", ".")
         self.labels: dict[Any, str] = {}
         for name, label in (
+            (self.missing, "missing"),
+            (self.twin, "topic's twin"),
             (self.topic, "topic"),
             (self.group, "group"),
             (self.name, "name"),
