@@ -1,18 +1,20 @@
 """Requests with wrong values get the error that Apache Kafka answers, whose checks come in an order of their own.
 
-Each request with one or two wrong values is compared with Kafka. Some are also tested without Kafka.
+Each request with one or two wrong values is compared with Kafka, and its error with what Kafka answered
+(`tests/golden/make_order_of_checks.py`). What users met is also written out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 from doubled_requests import Doubler, Values, errors_in
-from faulty_requests import FAULTY, NO_ID, faults
+from faulty_requests import FAULTY, NO_ID, checks, faults
 from topics import WAIT_S
 
 from loadwise.coordinator import ThreadedCoordinator
@@ -27,6 +29,16 @@ def test_ours_answers_as_kafka_does(apache_kafka: str, coordinator: ThreadedCoor
         requests = zip(faults(FAULTY[name](theirs)), faults(FAULTY[name](ours)), strict=True)
         for (wrong, request), (_, same) in requests:
             assert ours.answer(same) == theirs.answer(request), wrong
+
+
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "order-of-checks-4.3.1.txt"
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_the_error_of_two_wrong_values_is_the_one_of_kafka(coordinator: ThreadedCoordinator, name: str) -> None:
+    expected = [line for line in GOLDEN.read_text().splitlines() if line.partition(":")[0].split()[0] == name]
+    with closing(Doubler(coordinator.bootstrap_servers)) as ours:
+        assert list(checks(ours, name)) == expected
 
 
 # ---- on both brokers, ours in the default tier ----

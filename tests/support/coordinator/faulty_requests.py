@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
-from doubled_requests import Doubler, Request, Values
+from doubled_requests import Doubler, Request, Values, errors_in
 from record_batches import batch
 from transactors import NOW_MS
 
@@ -32,8 +32,21 @@ def faults(faulty: Faulty) -> Iterator[tuple[Values, Request]]:
     for parts in ((), *((part,) for part in faulty.wrong), *pairs):
         for values in itertools.product(*(faulty.wrong[part] for part in parts)):
             wrong = dict(zip(parts, values, strict=True))
-            version = wrong.pop("version", faulty.version)
-            yield {"version": version, **wrong}, (faulty.api, version, faulty.made(**wrong))
+            fields = {part: value for part, value in wrong.items() if part != "version"}
+            yield wrong, (faulty.api, wrong.get("version", faulty.version), faulty.made(**fields))
+
+
+def checks(broker: Doubler, api: str) -> Iterator[str]:
+    """A line for each one or two parts of a request: the errors of their wrong values, in the order of `faults`.
+
+    Several errors of one answer are joined by a plus.
+    """
+    lines: dict[str, list[str]] = {}
+    for wrong, request in faults(FAULTY[api](broker)):
+        answered = sorted({code for code in errors_in(broker.answer(request)) if code})
+        parts = " ".join((api, *wrong))
+        lines.setdefault(parts, []).append("+".join(map(str, answered)) or "0")
+    return (f"{parts}: {' '.join(codes)}" for parts, codes in lines.items())
 
 
 # ---- topics ----
@@ -456,7 +469,7 @@ def of_groups(api: str, version: int, field: str) -> Callable[[Doubler], Faulty]
         def made(*, group: str = broker.group, more: Sequence[str] = ()) -> Values:
             return {field: [group, *more]}
 
-        return Faulty(api, version, made, {"group": ["", broker.missing], "more": [[""], [broker.missing]]})
+        return Faulty(api, version, made, {"group": [broker.missing], "more": [[broker.missing], ["x y"]]})
 
     return faulty
 
