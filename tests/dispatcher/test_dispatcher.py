@@ -229,6 +229,19 @@ def test_no_partition_of_a_broker_that_leads_few_gets_more_than_three_times_the_
     assert [found[node] for node in range(len(led))] == pytest.approx(expected, abs=1)
 
 
+def test_a_broker_that_was_slow_gets_its_share_again_within_six_seconds() -> None:
+    """Its mean time halves on a logarithmic scale with each lease, so leases are brief while it is slow."""
+    scene = Scene()
+    usual = {1: 0.002, 2: 0.002, 3: 0.002}
+    scene.batches(300, usual)
+    for took_s in (usual | {1: 0.5}, usual):
+        for _ in range(60):
+            scene.clock.now_s += 0.1
+            scene.batches(50, took_s)
+    scene.clock.now_s += 0.1
+    assert scene.batches(300, usual)[1] >= 80
+
+
 def test_a_broker_that_leads_few_partitions_relieves_slow_ones_without_a_limit() -> None:
     scene = Scene()
     scene.client.its_leaders = {partition: 1 if partition < 40 else 2 for partition in range(41)}

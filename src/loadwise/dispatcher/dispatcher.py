@@ -318,8 +318,9 @@ class Dispatcher:
         return self._acknowledgements.moment(nodes, now_s, by_latency=self._readings.by_latency)
 
     def _begin_lease(self, now_s: float) -> Lease:
-        self._lease = lease_from(now_s, self._lease, self.lease_s)
         self._measured = self._acknowledgements.measure(now_s)
+        moment = self._moment(self._measured.latency_s, now_s)
+        self._lease = lease_from(now_s, self._lease, self.lease_s, is_brief=bool(moment.slow))
         self._readings.request(now_s, self.lease_s)
         return self._lease
 
