@@ -19,7 +19,10 @@ class Lease:
 
 
 def lease_from(now_s: float, last: Lease | None, steady_s: float, *, is_brief: bool = False) -> Lease:
-    """Return the lease that follows ``last``; the first takes a sixteenth of ``steady_s``. ``is_brief``: one is slow."""
+    """Return the lease that follows ``last``; the first takes a sixteenth of ``steady_s``.
+
+    ``is_brief``: a broker is slow.
+    """
     number = 0 if last is None else last.number + 1
     part = min(0.5 ** max(_SHORT - number, 0), _BRIEF if is_brief else 1.0)
     return Lease(number, now_s + steady_s * part)
