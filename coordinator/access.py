@@ -231,15 +231,23 @@ def allowed(access: Access, operation: Operation, resource_type: ResourceType, n
     return ErrorCode.NONE if access.may(operation, resource_type, name) else FAILED[resource_type]
 
 
-_NAMED = {2: ResourceType.TOPIC, 32: ResourceType.GROUP}
-"""The types of resources (``ConfigResource.Type``) with their own ACLs; others use the cluster's."""
+_HAVE_CONFIGS: Mapping[int, ResourceType] = {
+    2: ResourceType.TOPIC,
+    4: ResourceType.CLUSTER,
+    8: ResourceType.CLUSTER,
+    16: ResourceType.CLUSTER,
+    32: ResourceType.GROUP,
+}
+"""The resources whose ACLs guard each type of configs (``ConfigResource.Type``)."""
 
 
 def configs(operation: Operation) -> Check:
     """Return a check of resources with configs."""
 
     def check(_: Call, __: Cluster, access: Access, item: Any) -> ErrorCode:
-        resource_type = _NAMED.get(item.resource_type, ResourceType.CLUSTER)
+        resource_type = _HAVE_CONFIGS.get(item.resource_type)
+        if resource_type is None:
+            return ErrorCode.NONE  # the API itself reports an unknown type
         name = CLUSTER_NAME if resource_type is ResourceType.CLUSTER else item.resource_name
         return allowed(access, operation, resource_type, name)
 

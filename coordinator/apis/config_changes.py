@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
+from loadwise.coordinator.access import MESSAGES, Access
+from loadwise.coordinator.access import configs as may_change
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.topics import is_topic_name, name_problem
 from loadwise.coordinator.configs.definitions import BadConfigError, Definitions
 from loadwise.coordinator.configs.resources import (
@@ -27,10 +30,12 @@ from loadwise.coordinator.configs.topic_configs import (
 )
 from loadwise.coordinator.group_configs import check_values, group_configs
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation
 from loadwise.coordinator.settings import described
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import AlterConfigsRequest, IncrementalAlterConfigsRequest
 
+_MAY_CHANGE = may_change(Operation.ALTER_CONFIGS)
 _DEFINITIONS: Mapping[int, Definitions] = {
     ConfigResourceType.TOPIC: TOPIC_CONFIGS,
     ConfigResourceType.BROKER: DYNAMIC_BROKER_CONFIGS,
@@ -65,18 +70,20 @@ class _ResultClass(Protocol[Row_co]):
 
 
 def changed(
+    call: Call,
     cluster: Cluster,
-    resources: Sequence[_Resource],
     row: _ResultClass[Row_co],
-    change: Change[_Resource],
-    change_loggers: Callable[[_Resource], None],
     *,
-    validate_only: bool,
+    nulls: Callable[[_Resource], Sequence[str]],
+    change: Change[_Resource],
+    change_loggers: Callable[[Call, Cluster, _Resource], None],
 ) -> list[Row_co]:
     """Change each resource separately; return a row of the response for each.
 
-    ``change_loggers`` changes loggers' levels, and may raise both errors.
+    ``nulls`` names the configs that need a value and have none. ``change_loggers`` checks the rights and changes
+    loggers' levels; it may raise both errors.
     """
+    resources: Sequence[_Resource] = call.body.resources
     times = Counter((each.resource_type, each.resource_name) for each in resources)
     rows = []
     for each in resources:
@@ -84,10 +91,11 @@ def changed(
         try:
             if times[each.resource_type, each.resource_name] > 1:
                 raise RefusedChangeError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            _check_keys(each, nulls(each))
             if each.resource_type == ConfigResourceType.BROKER_LOGGER:
-                change_loggers(each)
+                change_loggers(call, cluster, each)
             else:
-                _change(cluster, each, change, validate_only=validate_only)
+                _change(call, cluster, each, change)
         except RefusedChangeError as refused:
             error, message = refused.error, refused.message
         except BadConfigError as problem:
@@ -105,30 +113,34 @@ def changed(
     return rows
 
 
-def no_duplicates(names: Sequence[str]) -> None:
-    """Raise `RefusedChangeError` if a config is named twice."""
-    if len(set(names)) < len(names):
+def check_rights(call: Call, cluster: Cluster, resource: _Resource) -> None:
+    """Raise `RefusedChangeError` if the client may not change the resource."""
+    error = _MAY_CHANGE(call, cluster, Access(call, cluster), resource)
+    if error is not ErrorCode.NONE:
+        raise RefusedChangeError(error, MESSAGES[error])
+
+
+def _check_keys(resource: _Resource, nulls: Sequence[str]) -> None:
+    if len({each.name for each in resource.configs}) < len(resource.configs):
         raise RefusedChangeError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-
-
-def no_nulls(nulls: Sequence[str]) -> None:
-    """Raise `RefusedChangeError` if configs are null."""
     if nulls:
         raise RefusedChangeError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
 
 
-def _change(cluster: Cluster, resource: _Resource, change: Change[_Resource], *, validate_only: bool) -> None:
+def _change(call: Call, cluster: Cluster, resource: _Resource, change: Change[_Resource]) -> None:
     name = resource.resource_name
     is_of_group = resource.resource_type == ConfigResourceType.GROUP
     definitions = group_configs() if is_of_group else _DEFINITIONS.get(resource.resource_type)
     if definitions is None:
         raise RefusedChangeError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource.resource_type}.")
     if resource.resource_type == ConfigResourceType.TOPIC:
-        _change_topic(cluster, resource, change, validate_only=validate_only)
+        _change_topic(call, cluster, resource, change)
         return
     kind = ConfigResourceType(resource.resource_type)
     if kind is ConfigResourceType.BROKER:
         _check_broker(cluster, resource)
+    else:
+        check_rights(call, cluster, resource)
     before = cluster.resource_configs.of(kind, name)
     configs = change(before, definitions, resource)
     if kind is not ConfigResourceType.BROKER and not name:
@@ -138,12 +150,15 @@ def _change(cluster: Cluster, resource: _Resource, change: Change[_Resource], *,
         check_values(configs, {**described(cluster.settings), **cluster.settings.configs})
     if kind is ConfigResourceType.BROKER and any(before.get(each) != configs.get(each) for each in RETENTION):
         check_local_retention({**_started_with(cluster, name), **configs})
-    if not validate_only:
+    if kind is ConfigResourceType.BROKER:  # Kafka's brokers check their own configs, and its controller the rights
+        check_rights(call, cluster, resource)
+    if not call.body.validate_only:
         cluster.resource_configs.put(kind, name, configs)
         cluster.configs_changed()
 
 
-def _change_topic(cluster: Cluster, resource: _Resource, change: Change[_Resource], *, validate_only: bool) -> None:
+def _change_topic(call: Call, cluster: Cluster, resource: _Resource, change: Change[_Resource]) -> None:
+    check_rights(call, cluster, resource)
     name = resource.resource_name
     topic = cluster.topics.get(name)
     configs = change({} if topic is None else topic.configs, TOPIC_CONFIGS, resource)
@@ -154,7 +169,7 @@ def _change_topic(cluster: Cluster, resource: _Resource, change: Change[_Resourc
     check_topic_configs(configs)
     if topic is None:
         raise RefusedChangeError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic {name!r} does not exist.")
-    if not validate_only:
+    if not call.body.validate_only:
         cluster.topics.configure(topic, configs)
         cluster.configs_changed()
 

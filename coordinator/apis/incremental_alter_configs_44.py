@@ -5,18 +5,16 @@ v1 flexible.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from functools import partial
 
-from loadwise.coordinator.access import configs, per_item
-from loadwise.coordinator.apis.config_changes import RefusedChangeError, changed, no_duplicates, no_nulls
+from loadwise.coordinator.access import open_to_all
+from loadwise.coordinator.apis.config_changes import RefusedChangeError, changed, check_rights
 from loadwise.coordinator.apis.config_rows import other_broker
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.configs.definitions import Definitions, items
 from loadwise.coordinator.configs.loggers import ROOT, check_level, check_logger, set_level
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
@@ -33,15 +31,11 @@ class _Operation(IntEnum):
 def handle(call: Call[IncrementalAlterConfigsRequest], cluster: Cluster) -> IncrementalAlterConfigsResponse:
     """Change the configs of each resource."""
     row = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
-    body = call.body
-    responses = changed(
-        cluster, body.resources, row, _operated, partial(_set_levels, call), validate_only=body.validate_only
-    )
+    responses = changed(call, cluster, row, nulls=_nulls, change=_operated, change_loggers=_set_levels)
     return IncrementalAlterConfigsResponse(responses=responses)
 
 
 def _operated(configs: Mapping[str, str], definitions: Definitions, resource: _Resource) -> Mapping[str, str]:
-    _check_configs(resource)
     after = dict(configs)
     for each in resource.configs:
         value = each.value or ""
@@ -67,13 +61,12 @@ def _operated(configs: Mapping[str, str], definitions: Definitions, resource: _R
     return after
 
 
-def _check_configs(resource: _Resource) -> None:
-    no_duplicates([each.name for each in resource.configs])
-    no_nulls([e.name for e in resource.configs if e.value is None and e.config_operation != _Operation.DELETE])
+def _nulls(resource: _Resource) -> Sequence[str]:
+    return [each.name for each in resource.configs if each.value is None and each.config_operation != _Operation.DELETE]
 
 
-def _set_levels(call: Call[IncrementalAlterConfigsRequest], resource: _Resource) -> None:
-    _check_configs(resource)
+def _set_levels(call: Call[IncrementalAlterConfigsRequest], cluster: Cluster, resource: _Resource) -> None:
+    check_rights(call, cluster, resource)
     problem = other_broker(call, resource.resource_name)
     if problem is not None:
         raise RefusedChangeError(ErrorCode.INVALID_REQUEST, problem)
@@ -98,4 +91,4 @@ def _set_levels(call: Call[IncrementalAlterConfigsRequest], resource: _Resource)
             set_level(each.name, each.value if each.config_operation == _Operation.SET else None)
 
 
-guard = per_item(configs(Operation.ALTER_CONFIGS), message=True)
+guard = open_to_all
