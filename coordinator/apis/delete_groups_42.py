@@ -5,9 +5,9 @@ v1 throttled after the response; v2 flexible.
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import names, per_item
-from loadwise.coordinator.calls import Call
-from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.access import names, per_item, with_body
+from loadwise.coordinator.calls import Call, Outcome
+from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.kafka_messages import DeleteGroupsRequest, DeleteGroupsResponse
 
@@ -25,4 +25,10 @@ def handle(call: Call[DeleteGroupsRequest], cluster: Cluster) -> DeleteGroupsRes
     return DeleteGroupsResponse(results=results)
 
 
-guard = per_item(names(Operation.DELETE, ResourceType.GROUP))
+_OF_GROUPS = per_item(names(Operation.DELETE, ResourceType.GROUP))
+
+
+def guard(call: Call[DeleteGroupsRequest], cluster: Cluster, handle: Handler) -> Outcome:
+    """Refuse groups that the client may not delete, once each."""
+    named = list(dict.fromkeys(call.body.groups_names))
+    return _OF_GROUPS(with_body(call, {"groups_names": named}), cluster, handle)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import per_item, topics
+from loadwise.coordinator.access import Access, allowed, per_item
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.replication import NO_EPOCH
 from loadwise.coordinator.cluster.topics import is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.named_twice import Repeats
-from loadwise.coordinator.rights import Operation
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeProducersRequest, DescribeProducersResponse
 
@@ -62,4 +62,10 @@ def _active(log: PartitionLog) -> list[_Partition.ProducerState]:
     ]
 
 
-guard = per_item(topics(Operation.READ), message=True)
+def _check(_: Call, __: Cluster, access: Access, topic: DescribeProducersRequest.TopicRequest) -> ErrorCode:
+    if not is_topic_name(topic.name):
+        return ErrorCode.NONE  # the API itself reports it
+    return allowed(access, Operation.READ, ResourceType.TOPIC, topic.name)
+
+
+guard = per_item(_check, message=True)

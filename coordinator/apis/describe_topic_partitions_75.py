@@ -23,11 +23,11 @@ def handle(call: Call[DescribeTopicPartitionsRequest], cluster: Cluster) -> Turn
     """List topics by name from the cursor on, up to the requested number of partitions."""
     body = call.body
     named = {topic.name for topic in body.topics}
-    error = _error(named, body.cursor)
+    access = Access(call, cluster)
+    error = _error(access, named, body.cursor)
     if error is not ErrorCode.NONE:
         refused = [_refused(topic.name, error) for topic in body.topics]
         return DescribeTopicPartitionsResponse(topics=refused, next_cursor=None)
-    access = Access(call, cluster)
     asked = []
     for name in named or [topic.name for topic in cluster.topics]:
         if access.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
@@ -60,10 +60,11 @@ def handle(call: Call[DescribeTopicPartitionsRequest], cluster: Cluster) -> Turn
     return DescribeTopicPartitionsResponse(topics=topics, next_cursor=cursor)
 
 
-def _error(named: Collection[str], cursor: DescribeTopicPartitionsRequest.Cursor | None) -> ErrorCode:
-    """Return the error of the whole request. Kafka fails on an empty name, unless the cursor is after it."""
+def _error(access: Access, named: Collection[str], cursor: DescribeTopicPartitionsRequest.Cursor | None) -> ErrorCode:
+    """Return the error of the whole request. Kafka fails on a visible empty name, unless the cursor is after it."""
     if cursor is None or not cursor.topic_name:
-        return ErrorCode.UNKNOWN_SERVER_ERROR if "" in named else ErrorCode.NONE
+        fails = "" in named and access.may(Operation.DESCRIBE, ResourceType.TOPIC, "")
+        return ErrorCode.UNKNOWN_SERVER_ERROR if fails else ErrorCode.NONE
     if (named and cursor.topic_name not in named) or cursor.partition_index < 0:
         return ErrorCode.INVALID_REQUEST
     return ErrorCode.NONE

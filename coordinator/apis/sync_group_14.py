@@ -6,10 +6,10 @@ v1 throttle time; v3 static members (KIP-345); v4 flexible; v5 protocol type and
 from __future__ import annotations
 
 from loadwise.coordinator.access import OF_GROUP_MEMBERS
-from loadwise.coordinator.calls import Call, GroupRequest
+from loadwise.coordinator.calls import Call, GroupRequest, Outcome
 from loadwise.coordinator.groups.effects import SyncReply
 from loadwise.coordinator.groups.events import Sync
-from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import SyncGroupRequest, SyncGroupResponse
 
@@ -19,8 +19,7 @@ _PROTOCOL_REQUIRED = 5
 def handle(call: Call[SyncGroupRequest], cluster: Cluster) -> SyncGroupResponse | GroupRequest:
     """Pass the event to the group; the response follows with the leader's assignment."""
     body = call.body
-    if call.version >= _PROTOCOL_REQUIRED and (body.protocol_type is None or body.protocol_name is None):
-        # As in Kafka, a client of this version must send the protocol of its join.
+    if _lacks_protocol(call):
         return _respond(call, SyncReply(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     event = Sync(
         token=call.token,
@@ -43,4 +42,11 @@ def _respond(call: Call[SyncGroupRequest], reply: SyncReply) -> SyncGroupRespons
     )
 
 
-guard = OF_GROUP_MEMBERS
+def _lacks_protocol(call: Call[SyncGroupRequest]) -> bool:
+    """Return whether a client that must send the protocol of its join does not. Kafka checks this before the rights."""
+    body = call.body
+    return call.version >= _PROTOCOL_REQUIRED and (body.protocol_type is None or body.protocol_name is None)
+
+
+def guard(call: Call[SyncGroupRequest], cluster: Cluster, handle: Handler) -> Outcome:
+    return handle(call, cluster) if _lacks_protocol(call) else OF_GROUP_MEMBERS(call, cluster, handle)
