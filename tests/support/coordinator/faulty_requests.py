@@ -633,10 +633,10 @@ def list_groups(_: Doubler) -> Faulty:
 
 
 def list_config_resources(_: Doubler) -> Faulty:
-    def made(*, kinds: Sequence[int] = (16,)) -> Values:
+    def made(*, kinds: Sequence[int] = (8,)) -> Values:
         return {"resource_types": list(kinds)}
 
-    return Faulty("ListConfigResources", 1, made, {"kinds": [[0], [9], [16, 9], [-1]]})
+    return Faulty("ListConfigResources", 1, made, {"kinds": [[0], [9], [8, 9], [-1]]})
 
 
 FAULTY: Mapping[str, Callable[[Doubler], Faulty]] = {
