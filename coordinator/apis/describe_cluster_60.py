@@ -5,21 +5,30 @@ v1 endpoint type (KIP-919); v2 fenced brokers.
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import Access, cluster_operations, open_to_all
+from loadwise.coordinator.access import Access, cluster_operations, open_to_all, refused
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeClusterRequest, DescribeClusterResponse
 
+_ENDPOINT_TYPE = 1
+_BROKERS, _CONTROLLERS = 1, 2
+
 
 def handle(call: Call[DescribeClusterRequest], cluster: Cluster) -> DescribeClusterResponse:
-    """Describe every broker."""
+    """Describe every broker; controllers have no endpoints here."""
+    if call.version >= _ENDPOINT_TYPE and call.body.endpoint_type != _BROKERS:
+        is_known = call.body.endpoint_type == _CONTROLLERS
+        error = ErrorCode.MISMATCHED_ENDPOINT_TYPE if is_known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+        refusal = refused(call, error, "The request was sent to an endpoint of brokers.")
+        assert isinstance(refusal, DescribeClusterResponse)
+        return refusal
     row = DescribeClusterResponse.DescribeClusterBroker
     return DescribeClusterResponse(
         error_code=ErrorCode.NONE,
         error_message=None,
-        endpoint_type=1,
+        endpoint_type=_BROKERS,
         cluster_id=cluster.brokers.cluster_id,
         controller_id=cluster.brokers.controller.id,
         brokers=[
