@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.share.feature import ShareGroups
@@ -22,3 +24,8 @@ def refusal(call: Call, cluster: Cluster) -> tuple[ErrorCode, str | None]:
     if group.members:
         return ErrorCode.NON_EMPTY_GROUP, "The group is not empty."
     return ErrorCode.NONE, None
+
+
+def fails(cluster: Cluster, group_id: str, topic: str, numbers: Collection[int]) -> bool:
+    """Return whether Kafka fails on these partitions: its ``Persister`` takes no empty group and no negative number."""
+    return cluster.topics.get(topic) is not None and (not group_id or min(numbers, default=0) < 0)

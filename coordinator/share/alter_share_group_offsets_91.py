@@ -8,7 +8,7 @@ from loadwise.coordinator.access import OF_GROUP_MEMBERS, Access
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
-from loadwise.coordinator.share.administration import refusal
+from loadwise.coordinator.share.administration import fails, refusal
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.service import ShareKey
 from loadwise.protocol.error_codes import ErrorCode
@@ -31,6 +31,11 @@ def handle(call: Call[AlterShareGroupOffsetsRequest], cluster: Cluster) -> Alter
     if error is not ErrorCode.NONE:
         return AlterShareGroupOffsetsResponse(error_code=error, error_message=message, responses=[])
     access = Access(call, cluster)
+    for asked in call.body.topics:
+        numbers = [each.partition_index for each in asked.partitions]
+        may = access.may(Operation.READ, ResourceType.TOPIC, asked.topic_name)
+        if may and fails(cluster, group_id, asked.topic_name, numbers):
+            return AlterShareGroupOffsetsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, responses=[])
     topics: dict[str, tuple[UUID | None, list[_Partition]]] = {}
     for asked in call.body.topics:
         topic = cluster.topics.get(asked.topic_name)

@@ -9,6 +9,7 @@ from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.named_twice import Repeats
 from loadwise.coordinator.rights import Operation, ResourceType
+from loadwise.coordinator.share.administration import fails
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.records import NO_START_OFFSET
 from loadwise.protocol.error_codes import ErrorCode
@@ -72,6 +73,9 @@ def _describe(call: Call[DescribeShareGroupOffsetsRequest], cluster: Cluster, as
             known = {name: list(numbers) for name, numbers in named.items()}
         for name, numbers in known.items():
             refused = allowed(access, Operation.DESCRIBE, ResourceType.TOPIC, name)
+            if refused is ErrorCode.NONE and fails(cluster, asked.group_id, name, numbers):
+                error = ErrorCode.UNKNOWN_SERVER_ERROR
+                return _Group(group_id=asked.group_id, topics=[], error_code=error, error_message=None)
             topics.append(_topic(cluster, asked.group_id, name, numbers, refused))
     return _Group(group_id=asked.group_id, topics=topics, error_code=error, error_message=None)
 

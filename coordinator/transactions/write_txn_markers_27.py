@@ -59,6 +59,8 @@ def _written(
     partition = cluster.topics.partition(topic, number)
     if partition is None or partition.leader != call.node_id:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if min(marker.producer_id, marker.producer_epoch) < 0:
+        return ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka fails to make such a marker
     appended = partition.log.end_transaction(
         marker.producer_id,
         marker.producer_epoch,
