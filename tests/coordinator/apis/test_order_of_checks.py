@@ -18,7 +18,30 @@ from faulty_requests import FAULTY, NO_ID, checks, faults
 from topics import WAIT_S
 
 from loadwise.coordinator import ThreadedCoordinator
+from loadwise.coordinator.services import services
 from loadwise.protocol.error_codes import ErrorCode
+
+ELSEWHERE = {
+    "ApiVersions": "test_administration_same_as_kafka",
+    "CreateAcls": "test_access_same_as_kafka",
+    "CreateDelegationToken": "there are no delegation tokens",
+    "DeleteAcls": "test_access_same_as_kafka",
+    "DescribeAcls": "test_access_same_as_kafka",
+    "DescribeDelegationToken": "there are no delegation tokens",
+    "ExpireDelegationToken": "there are no delegation tokens",
+    "RenewDelegationToken": "there are no delegation tokens",
+    "SaslAuthenticate": "test_login_same_as_kafka",
+    "SaslHandshake": "test_login_same_as_kafka",
+    "ShareAcknowledge": "test_share_same_as_kafka",
+    "ShareFetch": "test_share_same_as_kafka",
+    "StreamsGroupHeartbeat": "test_streams_same_as_kafka",
+}
+
+
+def test_every_api_is_tried() -> None:
+    tried = {"".join(part.capitalize() for part in name.split("_")) for name in FAULTY}
+    assert tried | ELSEWHERE.keys() == {service.api.name for service in services().values()}
+    assert not tried & ELSEWHERE.keys()
 
 
 @pytest.mark.kafka

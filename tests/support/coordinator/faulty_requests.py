@@ -615,7 +615,94 @@ def list_transactions(_: Doubler) -> Faulty:
     return Faulty("ListTransactions", 2, made, wrong)
 
 
+# ---- share groups ----
+
+
+def describe_share_group_offsets(broker: Doubler) -> Faulty:
+    def made(*, group: str = broker.missing, topics: Sequence[tuple[str, int]] | None = ((broker.topic, 0),)) -> Values:
+        named = None if topics is None else [{"topic_name": name, "partitions": [number]} for name, number in topics]
+        return {"groups": [{"group_id": group, "topics": named}]}
+
+    topics = [None, [], [("missing", 0)], [("", 0)], [("a/b", 0)], [(broker.topic, 99)], [(broker.topic, -1)]]
+    return Faulty("DescribeShareGroupOffsets", 1, made, {"group": ["", broker.group], "topics": topics})
+
+
+def alter_share_group_offsets(broker: Doubler) -> Faulty:
+    def made(*, group: str = broker.missing, name: str = broker.topic, number: int = 0, offset: int = 1) -> Values:
+        topics = [{"topic_name": name, "partitions": [{"partition_index": number, "start_offset": offset}]}]
+        return {"group_id": group, "topics": topics}
+
+    wrong = {
+        "group": ["", broker.group],
+        "name": ["missing", "a/b", ""],
+        "number": [99, -1],
+        "offset": [99, -1, -2],
+    }
+    return Faulty("AlterShareGroupOffsets", 0, made, wrong)
+
+
+def delete_share_group_offsets(broker: Doubler) -> Faulty:
+    def made(*, group: str = broker.missing, names: Sequence[str] = (broker.topic,)) -> Values:
+        return {"group_id": group, "topics": [{"topic_name": name} for name in names]}
+
+    wrong = {"group": ["", broker.group], "names": [[], ["missing"], ["a/b"], [""]]}
+    return Faulty("DeleteShareGroupOffsets", 0, made, wrong)
+
+
 # ---- others ----
+
+
+def describe_log_dirs(broker: Doubler) -> Faulty:
+    def made(*, name: str = broker.topic, number: int = 0) -> Values:
+        return {"topics": [{"topic": name, "partitions": [number]}]}
+
+    return Faulty("DescribeLogDirs", 4, made, {"name": ["missing", "a/b", ""], "number": [99, -1]})
+
+
+def list_partition_reassignments(broker: Doubler) -> Faulty:
+    def made(*, name: str = broker.topic, number: int = 0) -> Values:
+        return {"topics": [{"name": name, "partition_indexes": [number]}], "timeout_ms": WAIT_MS}
+
+    return Faulty("ListPartitionReassignments", 0, made, {"name": ["missing", "a/b", ""], "number": [99, -1]})
+
+
+def describe_quorum(_: Doubler) -> Faulty:
+    def made(*, name: str = "__cluster_metadata", number: int = 0) -> Values:
+        return {"topics": [{"topic_name": name, "partitions": [{"partition_index": number}]}]}
+
+    return Faulty("DescribeQuorum", 2, made, {"version": [0, 1], "name": ["missing", ""], "number": [1, -1]})
+
+
+def write_txn_markers(broker: Doubler) -> Faulty:
+    def made(
+        *, producer_id: int = 10**6, epoch: int = 0, name: str = broker.topic, number: int = 0, coordinator: int = 0
+    ) -> Values:
+        row = {"producer_id": producer_id, "producer_epoch": epoch, "transaction_result": False}
+        topics = [{"name": name, "partition_indexes": [number]}]
+        return {"markers": [{**row, "topics": topics, "coordinator_epoch": coordinator, "transaction_version": 0}]}
+
+    wrong = {
+        "producer_id": [-1],
+        "epoch": [-1],
+        "name": ["missing", "a/b", ""],
+        "number": [99, -1],
+        "coordinator": [-1],
+    }
+    return Faulty("WriteTxnMarkers", 1, made, wrong)
+
+
+def describe_cluster(_: Doubler) -> Faulty:
+    def made(*, kind: int = 1) -> Values:
+        return {"endpoint_type": kind, "include_cluster_authorized_operations": False}
+
+    return Faulty("DescribeCluster", 1, made, {"kind": [0, 2, 3, -1]})
+
+
+def unregister_broker(_: Doubler) -> Faulty:
+    def made(*, broker_id: int = 9) -> Values:
+        return {"broker_id": broker_id}
+
+    return Faulty("UnregisterBroker", 0, made, {"broker_id": [-1]})
 
 
 def find_coordinator(broker: Doubler) -> Faulty:
@@ -648,7 +735,9 @@ FAULTY: Mapping[str, Callable[[Doubler], Faulty]] = {
         alter_client_quotas, describe_user_scram_credentials, alter_user_scram_credentials, offset_commit,
         offset_fetch, offset_delete, join_group, sync_group, heartbeat, leave_group, consumer_group_heartbeat,
         share_group_heartbeat, init_producer_id, add_partitions_to_txn, add_offsets_to_txn, txn_offset_commit, end_txn,
-        list_transactions, find_coordinator, list_groups, list_config_resources,
+        list_transactions, find_coordinator, list_groups, list_config_resources, describe_share_group_offsets,
+        alter_share_group_offsets, delete_share_group_offsets, describe_log_dirs, list_partition_reassignments,
+        describe_quorum, write_txn_markers, describe_cluster, unregister_broker,
     )
 } | {
     "describe_groups": of_groups("DescribeGroups", 6, "groups"),
