@@ -25,7 +25,7 @@ from loadwise.coordinator.calls import (
     Turns,
 )
 from loadwise.coordinator.kafka_cluster import Cluster, Guard, Handler
-from loadwise.coordinator.refusals import refusal, refused_rows, rows_of
+from loadwise.coordinator.refusals import refusal_in_turns, refused_rows, rows_of
 from loadwise.coordinator.rights import CLUSTER_NAME, OPERATIONS, Client, Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -107,7 +107,7 @@ OF_GROUP_MEMBERS = needs(Need(Operation.READ, ResourceType.GROUP, "group_id"))
 """Guards the APIs of group members."""
 
 
-def refused_without(call: Call, cluster: Cluster, *wanted: Need) -> Response | None:
+def refused_without(call: Call, cluster: Cluster, *wanted: Need) -> Outcome | None:
     """Return the error for a client that lacks one of these rights; None if it has all."""
     access = Access(call, cluster)
     for operation, resource_type, field in wanted:
@@ -117,11 +117,11 @@ def refused_without(call: Call, cluster: Cluster, *wanted: Need) -> Response | N
     return None
 
 
-def refused(call: Call, error: ErrorCode, message: str | None = None) -> Response:
+def refused(call: Call, error: ErrorCode, message: str | None = None) -> Outcome:
     """Return the error response to a whole request; ``message`` is for people, and known for missing rights."""
     if call.request.api.name == "Produce" and call.body.acks == 0:
         return HangUp(f"{error.name} for a Produce with acks=0")
-    return refusal(call, error, message or MESSAGES[error])
+    return refusal_in_turns(call, error, message or MESSAGES[error])
 
 
 Check: TypeAlias = Callable[[Call, Cluster, Access, Any], ErrorCode]
@@ -141,24 +141,23 @@ def per_item(check: Check, *whole: Need, message: bool = False) -> Guard:
     return guard
 
 
-def item_by_item(check: Check, call: Call, cluster: Cluster, handle: Handler, *, message: bool = False) -> Outcome:
+def item_by_item(
+    check: Check, call: Call, cluster: Cluster, handle: Handler, *, message: bool = False
+) -> Turns[Outcome]:
     """Handle the items that pass a check, and add the others' errors to the response."""
     access = Access(call, cluster)
     asked, answered = rows_of(call)
-    items = getattr(call.body, asked)
-    errors = [check(call, cluster, access, item) for item in items or ()]
-    if not any(errors):
-        return handle(call, cluster)
+    passed: list[Any] = []
     refusals: dict[ErrorCode, list[Any]] = {}
-    for item, error in zip(items, errors, strict=True):
-        if error is not ErrorCode.NONE:
-            refusals.setdefault(error, []).append(item)
-    rows = [
-        row
-        for error, refused_items in refusals.items()
-        for row in refused_rows(call, refused_items, error, MESSAGES[error] if message else None)
-    ]
-    passed = [item for item, error in zip(items, errors, strict=True) if error is ErrorCode.NONE]
+    for item in getattr(call.body, asked) or ():
+        error = check(call, cluster, access, item)
+        (passed if error is ErrorCode.NONE else refusals.setdefault(error, [])).append(item)
+        yield
+    if not refusals:
+        return handle(call, cluster)
+    rows = []
+    for error, items in refusals.items():
+        rows += yield from refused_rows(call, items, error, MESSAGES[error] if message else None)
     rest = with_body(call, {asked: passed})
 
     def completed(response: Response) -> Response:
@@ -181,7 +180,7 @@ def after(rest: Call, outcome: Outcome, change: Callable[[Response], Response]) 
         return outcome._replace(respond=lambda _, reply: change(respond(rest, reply)))
     if isinstance(outcome, DelayedFetch):
         answer = outcome.respond
-        return outcome._replace(respond=lambda: change(answer()))
+        return outcome._replace(respond=lambda: after(rest, answer(), change))
     assert not isinstance(outcome, Later), "guards of items do not guard APIs that answer later"
     return change(outcome)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -38,8 +39,6 @@ class Call(NamedTuple, Generic[Body_co]):
     """The login of the client's connection; None if clients need not log in."""
     connection_id: int = 0
     """The client's connection; ids are never reused."""
-    is_slice: bool = False
-    """Whether it is a part of a larger request; see ``large_requests.py``."""
 
     @property
     def body(self) -> Body_co:
@@ -108,8 +107,8 @@ class GroupRequest(NamedTuple):
 class DelayedFetch(NamedTuple):
     """A fetch that found too little. Its answer follows once enough bytes arrive or it times out."""
 
-    respond: Callable[[], Response]
-    logs: Sequence[PartitionLog]
+    respond: Callable[[], Outcome]
+    logs: Collection[PartitionLog]
     """The logs that it reads."""
     missing_bytes: int
     """How many more bytes these logs need in total."""
@@ -119,19 +118,31 @@ class DelayedFetch(NamedTuple):
 
 
 class Later:
-    """The outcome of a call that a feature keeps, and whose answer `Feature.take_answers` returns."""
+    """The outcome of a call that is answered elsewhere, as by `Feature.take_answers` of the feature that keeps it."""
 
 
 T = TypeVar("T")
-Turns: TypeAlias = Generator[None, None, T]
+Turns: TypeAlias = Generator[Any, None, T]
 """Work that may be long. It yields after each row, and the router continues it in later turns of the event loop.
 
-Other requests are handled meanwhile, so each row shows the state at its own time.
+Other requests are handled meanwhile, so each row shows the state at its own time. A number counts as so many rows.
 """
+ROWS_IN_A_TURN = 250
+"""Rows of long calls in one turn of the event loop; the slowest APIs take 20 µs for each."""
 
 
 Outcome: TypeAlias = "Response | GroupRequest | DelayedFetch | Later | Turns[Outcome]"
 """The result of an API handler: the response, or what must happen first."""
+
+
+def whole(turns: Turns[T]) -> T:
+    """Do all work in this turn, which must be short, and return its result."""
+    while True:
+        try:
+            next(turns)
+        except StopIteration as end:
+            result: T = end.value
+            return result
 
 
 def listed(rows: Iterable[T]) -> Turns[list[T]]:
@@ -141,6 +152,18 @@ def listed(rows: Iterable[T]) -> Turns[list[T]]:
         found.append(row)
         yield
     return found
+
+
+K = TypeVar("K", bound=Hashable)
+
+
+def counted(names: Iterable[K]) -> Turns[Counter[K]]:
+    """Count how often each name occurs, with a pause after each."""
+    times: Counter[K] = Counter()
+    for name in names:
+        times[name] += 1
+        yield
+    return times
 
 
 class Answer(NamedTuple):

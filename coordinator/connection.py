@@ -218,6 +218,11 @@ class Connection(asyncio.Protocol):
         self._unsent.pieces_bytes = sum(map(len, self._unsent.pieces))
         self._write_pieces()
 
+    def hold(self, size_bytes: int) -> None:
+        """Count bytes that the request in progress takes in memory, besides its own."""
+        self._request_bytes += size_bytes
+        self._note_held()
+
     def free(self) -> None:
         """End the request in progress, and handle the next one if it is here already."""
         self.waits_for = None

@@ -32,8 +32,10 @@ class ServerLimits:
     """
     max_unsent_bytes: int = 256 * 1024 * 1024
     """Maximum bytes of unread answers of all connections; beyond it, the one with the most is closed."""
+    max_request_elements: int = 1_000_000
+    """Maximum elements in the arrays of a request; larger ones get INVALID_REQUEST."""
     max_whole_elements: int = 10_000
-    """Maximum elements in the arrays of a request that is not cut; larger ones get INVALID_REQUEST.
+    """Maximum elements that are handled together: of one row, or of a request without rows.
 
     One more is allowed for each partition of the cluster, and two for each topic.
     """

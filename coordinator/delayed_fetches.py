@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loadwise.coordinator.calls import Answer, Call, DelayedFetch
+from loadwise.coordinator.calls import Call, DelayedFetch, Outcome
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.waits import Waits
@@ -43,13 +43,9 @@ class DelayedFetches(Waits[_Waiting]):
                 waiting.missing_bytes = 0
                 self._completed.append(token)
 
-    def hurry(self, token: Token) -> None:
-        """Complete a fetch with the records that there are."""
-        self._completed.append(token)
-
-    def take_completed(self, now_ms: int) -> list[Answer]:
-        """Remove the completed fetches and return their answers."""
+    def take_completed(self, now_ms: int) -> list[tuple[Call, Outcome]]:
+        """Remove the completed fetches and return what they respond."""
         tokens, self._completed = self._completed, []
         tokens += self.due(now_ms)
         found = [self.pop(token) for token in tokens]
-        return [Answer(waiting.call, waiting.fetch.respond()) for waiting in found if waiting is not None]
+        return [(waiting.call, waiting.fetch.respond()) for waiting in found if waiting is not None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from numbers import Integral
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from uuid import UUID, uuid4
 
 from loadwise.coordinator.calls import Call, Outcome
@@ -21,6 +21,7 @@ from loadwise.coordinator.delayed_fetches import DelayedFetches
 from loadwise.coordinator.errors import BadSecurityError, BadTopicError
 from loadwise.coordinator.feature import Feature, Features
 from loadwise.coordinator.groups.effects import Reply
+from loadwise.coordinator.groups.events import Event
 from loadwise.coordinator.groups.records import Record
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.keeper import NOTHING, Keeper, LogName, Place, Snapshot
@@ -196,6 +197,13 @@ class Cluster:
             for feature in self.features:
                 feature.group_deleted(group_id)
         return error
+
+    def ask_group(self, call: Call, group_id: str, event: Event) -> Any:
+        """Pass a call's event to a group that replies to it at once, and return the body of the reply."""
+        replies = self.groups.handle(group_id, event, self.now_ms, is_here=self.coordinates(call, group_id))
+        self.outbox += [reply for reply in replies if reply.token != call.token]
+        (body,) = [reply.body for reply in replies if reply.token == call.token]
+        return body
 
     def coordinates(self, call: Call, group_id: str) -> bool:
         """Return whether the call's broker coordinates a group; if not, answer NOT_COORDINATOR."""

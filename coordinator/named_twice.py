@@ -9,7 +9,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from loadwise.coordinator.access import with_body
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Outcome, Turns, listed
 
 _MOST_REPEATED = 10_000
 
@@ -52,19 +52,22 @@ class EachOnce:
     name: Callable[[Call, Any], Hashable] = lambda _, topic: topic.name
     is_linked: bool = False
 
-    def of(self, call: Call) -> Call:
+    def of(self, call: Call) -> Turns[Call]:
         """Return the call with each partition once."""
         topics = getattr(call.body, self.topics)
-        names = [self.name(call, topic) for topic in topics]
-        if not self._is_any_twice(topics, names):
+        names = yield from listed(self.name(call, topic) for topic in topics)
+        if not (yield from self._is_any_twice(topics, names)):
             return call
         last: dict[tuple[Hashable, int], tuple[Any, Any]] = {}
         for name, topic in zip(names, topics, strict=True):
+            yield
             for row in getattr(topic, self.partitions):
                 last[name, getattr(row, self.index)] = topic, row
+                yield
         merged: list[Any] = []
         known: dict[Hashable, Any] = {}
         for (name, _), (topic, row) in last.items():
+            yield
             found = known.get(name)
             if found is None or (self.is_linked and found is not merged[-1]):
                 found = known[name] = copy.copy(topic)
@@ -77,13 +80,22 @@ class EachOnce:
         """Decorate a handler or a guard, which gets such calls."""
 
         @wraps(act)
-        def acted(call: Call, *others: Any) -> Any:
-            return act(self.of(call), *others)
+        def acted(call: Call, *others: Any) -> Turns[Outcome]:
+            once = yield from self.of(call)
+            outcome: Outcome = act(once, *others)
+            return outcome
 
         return cast("F", acted)
 
-    def _is_any_twice(self, topics: Sequence[Any], names: Sequence[Hashable]) -> bool:
+    def _is_any_twice(self, topics: Sequence[Any], names: Sequence[Hashable]) -> Turns[bool]:
         if len(names) > 1 and len(set(names)) < len(names):
             return True
-        all_rows = (getattr(topic, self.partitions) for topic in topics)
-        return any(len(rows) > 1 and len({getattr(row, self.index) for row in rows}) < len(rows) for rows in all_rows)
+        for topic in topics:
+            rows = getattr(topic, self.partitions)
+            numbers = set()
+            for row in rows:
+                numbers.add(getattr(row, self.index))
+                yield
+            if len(numbers) < len(rows):
+                return True
+        return False

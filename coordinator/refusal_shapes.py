@@ -32,8 +32,6 @@ class Rows:
     versions: range = _ALL_VERSIONS
     is_beside: bool = False
     """Whether the error of a whole request is beside the list, whose items can have errors of their own."""
-    is_page: bool = False
-    """Whether requests are answered as a whole, because the answer is a page of more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from loadwise.coordinator.calls import Call, NoAnswer
+from loadwise.coordinator.calls import Call, NoAnswer, Turns, whole
 from loadwise.coordinator.features import features
 from loadwise.coordinator.refusal_shapes import BY_INDEX, PARTITIONS, Refused, Rows
 from loadwise.protocol.error_codes import ErrorCode
@@ -54,7 +54,7 @@ _KERNELS: Mapping[str, Refused] = {
     "DescribeConfigs": Refused([Rows("results", "resources", answered=Rows("configs", "configuration_keys"))]),
     "DescribeGroups": Refused([Rows("groups", "groups", "group_id")]),
     "DescribeProducers": Refused([Rows("topics", "topics", inner=BY_INDEX)]),
-    "DescribeTopicPartitions": Refused([Rows("topics", "topics", is_page=True)]),
+    "DescribeTopicPartitions": Refused([Rows("topics", "topics")]),
     "ElectLeaders": Refused(
         [
             Rows(
@@ -118,8 +118,15 @@ _UNKNOWN: Mapping[str, Any] = {
 }
 
 
-def refusal(call: Call, error: ErrorCode, message: str | None = None, *, tells_why: bool = True) -> Struct | NoAnswer:
+def refusal(call: Call, error: ErrorCode, message: str | None = None) -> Struct | NoAnswer:
     """Return the response to a call that fails with this error; ``message`` is for people."""
+    return whole(refusal_in_turns(call, error, message))
+
+
+def refusal_in_turns(
+    call: Call, error: ErrorCode, message: str | None = None, *, tells_why: bool = True
+) -> Turns[Struct | NoAnswer]:
+    """Make the same response row by row."""
     api, body = call.request.api, call.body
     if api.name == "Produce" and body.acks == 0:
         return NoAnswer()
@@ -128,26 +135,24 @@ def refusal(call: Call, error: ErrorCode, message: str | None = None, *, tells_w
     shape = _shape(api.name)
     rows = shape.of(call.version)
     if rows is not None and not rows.is_beside:
-        fields[rows.response] = _items(api.response.schema, getattr(body, rows.request), rows, call.version, why)
+        items = getattr(body, rows.request) or ()
+        fields[rows.response] = yield from _items(api.response.schema, items, rows, call.version, why)
     fields |= shape.values(call, error)
     response: Struct = api.response(**fields)
     return response
 
 
-def rows_inward(api: str, version: int) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Return the lists of a request, and of its response, whose items are answered one by one.
+def rows_inward(api: str, version: int) -> tuple[str, ...]:
+    """Return the lists of a request whose items are answered one by one, the outermost first.
 
-    The outermost list comes first. None for an API whose requests are answered as a whole.
+    Empty for an API whose requests are answered as a whole.
     """
     rows = _shape(api).of(version)
-    if rows is None or rows.is_page:
-        return None
-    requests, responses = [], []
+    names = []
     while rows is not None:
-        requests.append(rows.request)
-        responses.append(rows.response)
+        names.append(rows.request)
         rows = rows.inner or rows.answered
-    return tuple(requests), tuple(responses)
+    return tuple(names)
 
 
 def rows_of(call: Call) -> tuple[str, str]:
@@ -159,7 +164,7 @@ def rows_of(call: Call) -> tuple[str, str]:
     return rows.request, rows.response
 
 
-def refused_rows(call: Call, items: Iterable[Any], error: ErrorCode, message: str | None) -> list[Struct]:
+def refused_rows(call: Call, items: Iterable[Any], error: ErrorCode, message: str | None) -> Turns[list[Struct]]:
     """Return the results of some items of a call's request, which fail with this error."""
     rows = _item_rows(call)
     return _items(call.request.api.response.schema, items, rows, call.version, _Why(error, message))
@@ -178,11 +183,12 @@ def _shape(api: str) -> Refused:
     return next((table[api] for table in tables if api in table), Refused())
 
 
-def _items(schema: StructSchema, items: Iterable[Any], rows: Rows, version: int, why: _Why) -> list[Struct]:
+def _items(schema: StructSchema, items: Iterable[Any], rows: Rows, version: int, why: _Why) -> Turns[list[Struct]]:
     row = schema.fields[rows.response].struct
     assert row is not None, f"{rows.response} of {schema.name} is no array of structs"
     answers = []
-    for asked in items or ():
+    for asked in items:
+        yield
         values = _unknown(row, version, why)
         if isinstance(rows.key, str):
             values[rows.key] = asked
@@ -192,7 +198,7 @@ def _items(schema: StructSchema, items: Iterable[Any], rows: Rows, version: int,
                 values[rows.key[0]] = getattr(asked, rows.key[1])
         if rows.inner is not None:
             inner = getattr(asked, rows.inner.request)
-            values[rows.inner.response] = _items(row, inner, rows.inner, version, why)
+            values[rows.inner.response] = yield from _items(row, inner, rows.inner, version, why)
         answers.append(struct_class(row)(**values))
     return answers
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Mapping
-from functools import partial
 from itertools import count
 from typing import Any
 from uuid import UUID, uuid4
 
 from loadwise.coordinator.calls import (
+    ROWS_IN_A_TURN,
     Answer,
     Call,
     DelayedFetch,
@@ -35,7 +35,7 @@ from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Keeper, Snapshot
 from loadwise.coordinator.logins import Login, SecurityOptions, Stage
-from loadwise.coordinator.refusals import refusal
+from loadwise.coordinator.refusals import refusal, refusal_in_turns
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.coordinator.services import Service, services
 from loadwise.coordinator.settings import REBALANCE_PROTOCOLS, BrokerSettings
@@ -44,9 +44,6 @@ from loadwise.protocol.messages import body_in_turns
 from loadwise.protocol.structs import Struct
 
 log = logging.getLogger("loadwise.coordinator")
-
-_STEPS_IN_A_TURN = 250
-"""Rows of a long call in one turn of the event loop; the slowest APIs take 20 µs for each."""
 
 
 class Router:
@@ -109,6 +106,10 @@ class Router:
         """Return whether `go_on` has something to do."""
         return bool(self._unfinished)
 
+    def begin(self, call: Call, turns: Turns[Outcome]) -> None:
+        """Begin a long call in a later turn."""
+        self._unfinished[call.token] = (call, turns)
+
     def go_on(self, now_ms: int) -> list[Answer]:
         """Continue one long call for a while."""
         self.cluster.now_ms = now_ms
@@ -124,18 +125,20 @@ class Router:
     def _continue(self, call: Call, turns: Turns[Outcome], rest: Turns[Outcome]) -> list[Answer]:
         """Continue a long call for a while; ``rest`` is what goes on in a later turn if it is not done by then."""
         try:
-            for _ in range(_STEPS_IN_A_TURN):
-                next(turns)
+            rows = 0
+            while rows < ROWS_IN_A_TURN:
+                rows += next(turns) or 1
         except StopIteration as end:
             return self._carry_out(call, end.value)
-        self._unfinished[call.token] = (call, rest)
+        self.begin(call, rest)
         return []
 
     def _carry_out(self, call: Call, outcome: Outcome) -> list[Answer]:
         """Return the answer of a handled call, unless it must wait for a group, for records or for a feature."""
         cluster = self.cluster
         if isinstance(outcome, Generator):
-            return self._continue(call, outcome, _encoded(call, outcome))
+            turns = _to_the_end(outcome)
+            return self._continue(call, turns, _encoded(call, turns))
         if isinstance(outcome, GroupRequest):
             self._waiting[call.token] = (call, outcome.respond)
             is_here = cluster.brokers.coordinates(call.node_id, outcome.group_id)
@@ -145,11 +148,6 @@ class Router:
         elif not isinstance(outcome, Later):
             return [Answer(call, outcome)]
         return []
-
-    def new_partitions(self, key: int) -> Callable[[Any], int] | None:
-        """Return the function that counts the partitions that a request of an API would create; None for most."""
-        count = self.services[key].new_partitions
-        return None if count is None else partial(count, self.cluster)
 
     def take_repeated(self, heartbeat: RepeatedHeartbeat, node_id: int, now_ms: int) -> bool:
         """Keep a classic group's member alive if it repeats its last heartbeat.
@@ -179,12 +177,6 @@ class Router:
         """Run an operation on the groups that no client requested; it gets the groups and the time."""
         self.cluster.now_ms = now_ms
         self.cluster.outbox += operation(self.cluster.groups, now_ms)
-        return self._answers()
-
-    def hurry(self, token: Token, now_ms: int) -> list[Answer]:
-        """Complete a waiting fetch now and return its answer."""
-        self.cluster.now_ms = now_ms
-        self.cluster.fetches.hurry(token)
         return self._answers()
 
     def forget(self, token: Token) -> None:
@@ -239,7 +231,7 @@ class Router:
         if enabled != REBALANCE_PROTOCOLS:
             for protocol in REBALANCE_PROTOCOLS:
                 if protocol not in enabled and api.startswith(f"{protocol.title()}Group"):
-                    return refusal(call, ErrorCode.UNSUPPORTED_VERSION, tells_why=False)
+                    return refusal_in_turns(call, ErrorCode.UNSUPPORTED_VERSION, tells_why=False)
         return None
 
     # ---- answers ----
@@ -254,20 +246,29 @@ class Router:
                 call, respond = self._waiting.pop(reply.token)
                 answers.append(Answer(call, respond(call, reply.body)))
         if cluster.fetches:
-            answers += cluster.fetches.take_completed(cluster.now_ms)
+            for call, outcome in cluster.fetches.take_completed(cluster.now_ms):
+                answers += self._carry_out(call, outcome)
         for feature in cluster.features.answering:
             answers += feature.take_answers(cluster.now_ms)
         return answers
 
 
+def _to_the_end(turns: Turns[Outcome]) -> Turns[Outcome]:
+    """Do all work of a long call, some of which may return more of it."""
+    outcome = yield from turns
+    while isinstance(outcome, Generator):
+        outcome = yield from outcome
+    return outcome
+
+
 def _encoded(call: Call, turns: Turns[Outcome]) -> Turns[Outcome]:
     """Encode what a long call returns, since that takes as long."""
     outcome = yield from turns
-    if not isinstance(outcome, Struct) or call.is_slice:
+    if not isinstance(outcome, Struct):
         return outcome
     try:
         pieces = yield from body_in_turns(outcome, call.version)
     except Exception:
         log.exception("an answer to %s v%d cannot be encoded", call.request.api.name, call.version)
-        return refusal(call, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return (yield from refusal_in_turns(call, ErrorCode.UNKNOWN_SERVER_ERROR))
     return EncodedBody(pieces, flexible=call.version in outcome.schema.flexible)

@@ -14,10 +14,11 @@ import ssl
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
+from itertools import count
 
 from loadwise.coordinator.alarm import Alarm
 from loadwise.coordinator.apis import api_versions_18 as api_versions
-from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, LastAnswer, NoAnswer
+from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, LastAnswer, Later, NoAnswer, Outcome, Turns
 from loadwise.coordinator.clock import Clock
 from loadwise.coordinator.connection import Connection
 from loadwise.coordinator.connections import Connections, ServerLimits
@@ -30,15 +31,22 @@ from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.groups.service.history import printable
 from loadwise.coordinator.keeper import DataDirectory, Snapshot
-from loadwise.coordinator.large_requests import Joined, LargeRequests, without_body
 from loadwise.coordinator.listening import Listeners
 from loadwise.coordinator.logins import Login, Stage
-from loadwise.coordinator.refusals import refusal
+from loadwise.coordinator.refusals import refusal, rows_inward
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.coordinator.router import Router
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError, TooManyElementsError, UnsupportedVersionError
-from loadwise.protocol.messages import Request, decode_request, encode_response, frame_head, frame_of, served
+from loadwise.protocol.messages import (
+    Request,
+    decode_request,
+    encode_response,
+    frame_of,
+    request_in_turns,
+    served,
+    without_body,
+)
 from loadwise.protocol.structs import Struct
 
 log = logging.getLogger("loadwise.coordinator")
@@ -47,6 +55,10 @@ group_log = logging.getLogger("loadwise.coordinator.groups")
 _API_VERSIONS = 18
 _MAX_WHOLE_BYTES = 1024 * 1024
 """A larger answer that is encoded already is sent in pieces."""
+_ELEMENT_BYTES = 250
+"""Memory that an element of a request takes, with its part of the response."""
+_COUNTED_ELEMENTS = 1000
+"""So many are counted together."""
 _CHECK_S = 1.0
 """How often connections are checked for silent peers."""
 
@@ -77,18 +89,6 @@ class Server:
         self._apis = served(self.cluster.apis)
         self._connections = Connections(self.limits)
         self._waiting: dict[Token, Connection] = {}
-        self._large = LargeRequests(
-            self._apis,
-            handle=self._handle,
-            hurry=self._hurry,
-            forget=self._router.forget,
-            new_token=router.tokens.__next__,
-            few_elements=self.limits.max_whole_elements,
-            most_elements=self._most_whole_elements,
-            new_partitions=router.new_partitions,
-            max_bytes=self.limits.max_unsent_bytes,
-        )
-        self._large_tasks: dict[Token, asyncio.Future[None]] = {}
         self._listeners = Listeners(self._accept, self._connections.make_room_for_files)
         self._tls = tls
         self._opening: set[asyncio.Task[None]] = set()
@@ -160,8 +160,6 @@ class Server:
         if connection.waits_for is not None:
             self._waiting.pop(connection.waits_for, None)
             self._router.forget(connection.waits_for)
-            if connection.waits_for in self._large_tasks:
-                self._large_tasks[connection.waits_for].cancel()
         self._deliver(self._router.disconnected(connection.id, self._clock.now_ms()))
         if self._directory is not None and self._directory.has_changes:
             self._settle_soon()
@@ -188,7 +186,9 @@ class Server:
         try:
             request = decode_request(frame, self._apis)
         except TooManyElementsError:
-            self._begin_large(connection, frame)
+            call = self._call(connection, without_body(frame, self._apis))
+            self._router.begin(call, self._read(connection, call, frame))
+            self._settle_soon()
             return
         except UnsupportedVersionError as problem:
             if problem.api_key != _API_VERSIONS:
@@ -209,36 +209,26 @@ class Server:
         self._deliver(self._router.receive(call, self._clock.now_ms()))
         self._settle_soon()
 
-    def _begin_large(self, connection: Connection, frame: bytes) -> None:
-        """Answer a request slice by slice while its connection waits."""
-        call = self._call(connection, without_body(frame, self._apis))
-        task = self._large_tasks[call.token] = asyncio.ensure_future(self._answer_large(connection, call, frame))
-        task.add_done_callback(lambda _: self._large_tasks.pop(call.token, None))
-
-    async def _answer_large(self, connection: Connection, call: Call, frame: bytes) -> None:
-        try:
-            response = await self._large.response(call, frame)
-            if not isinstance(response, Joined):
-                self._send([Answer(call, response)])
-            elif self._waiting.pop(call.token, None) is not None:
-                head = frame_head(response.response, call.version, response.pieces, call.request.correlation_id)
-                connection.answer_in_pieces([head, *response.pieces])
-        except MalformedBytesError as problem:
-            connection.abort(str(problem))
-        except Exception:
-            log.exception("a large %s request cannot be answered", call.request.api.name)
-            connection.abort("the coordinator failed to handle a request")
-
-    def _most_whole_elements(self) -> int:
-        """Return the element limit of uncut requests, enough for a heartbeat with all partitions.
-
-        A heartbeat of their only owner names each topic twice: subscribed, and owned.
-        """
+    def _read(self, connection: Connection, call: Call, frame: bytes) -> Turns[Outcome]:
+        """Read a request of many elements, then handle it; ``call`` has its header."""
         topics = self.cluster.topics
-        return self.limits.max_whole_elements + topics.partition_count + 2 * len(topics)
-
-    def _hurry(self, token: Token) -> None:
-        self._deliver(self._router.hurry(token, self._clock.now_ms()))
+        reading = request_in_turns(
+            frame,
+            self._apis,
+            rows_inward(call.request.api.name, call.version),
+            most=self.limits.max_request_elements,
+            # Enough for a heartbeat with all partitions, whose only owner names topics twice: subscribed, and owned.
+            most_inside=self.limits.max_whole_elements + topics.partition_count + 2 * len(topics),
+        )
+        try:
+            request = yield from _counted(reading, connection)
+        except TooManyElementsError as problem:
+            refused = refusal(call, ErrorCode.INVALID_REQUEST, str(problem))
+            return refused if getattr(refused, "error_code", 0) else HangUp(str(problem))
+        except MalformedBytesError as problem:
+            return HangUp(str(problem))
+        self._handle(call._replace(request=request))
+        return Later()
 
     def _is_all_well(self, heartbeat: RepeatedHeartbeat, connection: Connection) -> bool:
         """Return whether a repeated heartbeat was handled and can be answered at once."""
@@ -304,8 +294,6 @@ class Server:
 
     def _send(self, answers: Iterable[Answer]) -> None:
         for answer in answers:
-            if answer.call.is_slice and self._large.take(answer):
-                continue
             connection = self._waiting.pop(answer.call.token, None)
             if connection is None:
                 continue  # its client disconnected
@@ -385,6 +373,20 @@ class Server:
         for moment in self.cluster.groups.history.take_unlogged():
             fields = {"group_id": printable(moment.group_id), "at_ms": moment.at_ms, **asdict(moment.transition)}
             group_log.info("%(group_id)s: %(before)s -> %(after)s: %(reason)s", fields, extra=fields)
+
+
+def _counted(reading: Turns[Request], connection: Connection) -> Turns[Request]:
+    """Read a request of many elements, and count the memory that they take as bytes of its connection."""
+    for number in count(1):
+        try:
+            next(reading)
+        except StopIteration as end:
+            request: Request = end.value
+            return request
+        if number % _COUNTED_ELEMENTS == 0:
+            connection.hold(_COUNTED_ELEMENTS * _ELEMENT_BYTES)
+        yield
+    raise AssertionError("counting does not end")
 
 
 def _encoded(answer: Answer, max_bytes: int) -> bytes | None:

@@ -1,22 +1,20 @@
 """The served APIs: the kernel's, and those in the folders of the features.
 
-An API is a module whose name ends in its key, or in the keys of all APIs that it answers. It has ``handle``, its
-``guard`` and perhaps ``new_partitions``, and is imported with its first request. The module of a feature replaces the
-kernel's module of the same key.
+An API is a module whose name ends in its key, or in the keys of all APIs that it answers. It has ``handle`` and its
+``guard``, and is imported with its first request. The module of a feature replaces the kernel's module of the same key.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import Any
 
 from loadwise.coordinator.features import folders
-from loadwise.coordinator.kafka_cluster import Cluster, Guard, Handler
+from loadwise.coordinator.kafka_cluster import Guard, Handler
 from loadwise.protocol.messages import Api
 from loadwise.protocol.schemas import api_name
 
@@ -47,11 +45,6 @@ class Service:
         """Its guard."""
         guard: Guard = self._module.guard
         return guard
-
-    @cached_property
-    def new_partitions(self) -> Callable[[Cluster, Any], int] | None:
-        """Returns how many partitions a request would create; all slices of a large request count together."""
-        return getattr(self._module, "new_partitions", None)
 
 
 def services(packages: Sequence[str] | None = None) -> dict[int, Service]:

@@ -6,12 +6,12 @@ a string has at most 32,767 bytes; a variable-length integer has at most five. B
 Unknown tagged fields are skipped. Made at first use; making one takes about a millisecond.
 
 A message of more elements than a decoder may read at once is refused before they are made: `AT_ONCE`. Elements of all
-arrays count, and tagged fields.
+arrays count, and tagged fields. `decoder_in_turns` reads larger ones, with a pause after each element.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import cache
 from struct import Struct as Layout
 from typing import Any, TypeAlias
@@ -24,8 +24,8 @@ from loadwise.protocol.structs import struct_class
 
 Decoder: TypeAlias = Callable[..., tuple[Any, int]]
 """From bytes, a position, and how many elements there may be, to the message and the position after it."""
-Skipper: TypeAlias = Callable[[bytes, int, int], tuple[int, int]]
-"""From bytes, a position, and how many elements there may be, to the position behind, and how many are left."""
+DecoderInTurns: TypeAlias = Callable[[bytes, int, int, int], Generator[None, None, tuple[Any, int]]]
+"""From bytes, a position, and how many elements there may be in all, and beside the rows and in each of them."""
 
 AT_ONCE = 1_000
 """The default for the most elements in the arrays of a message: a millisecond or two of work."""
@@ -54,15 +54,19 @@ def decoder(schema: MessageSchema, version: int) -> Decoder:
     It raises `ValueError`, `IndexError` and `struct.error` for bytes that are no such message, and
     `TooManyElementsError` for one with too many elements.
     """
-    return _DecoderSource(version, flexible=version in schema.flexible).function(schema)
+    decode: Decoder = _DecoderSource(version, flexible=version in schema.flexible).function(schema)
+    return decode
 
 
-def skipper(fields: Iterable[Field], version: int, *, flexible: bool, ends_struct: bool) -> Skipper:
-    """Reads over some fields of a struct that follow each other, as its decoder would; it raises the same.
+@cache
+def decoder_in_turns(schema: MessageSchema, version: int, rows: tuple[str, ...]) -> DecoderInTurns:
+    """The same as `decoder`, with a pause after each element.
 
-    ``ends_struct``: whether they are the last ones, so that tagged fields come behind them.
+    ``rows``: the array that may be long, and an array inside its elements that may be, too.
     """
-    return _DecoderSource(version, flexible=flexible).skipper(fields, ends_struct=ends_struct)
+    flexible = version in schema.flexible
+    decode: DecoderInTurns = _DecoderSource(version, flexible=flexible, in_turns=True, rows=rows).function(schema)
+    return decode
 
 
 def varint(data: bytes, position: int) -> tuple[int, int]:
@@ -141,24 +145,21 @@ _NAMES: Mapping[str, Any] = {
 
 
 class _DecoderSource(Source):
-    def __init__(self, version: int, *, flexible: bool) -> None:
+    def __init__(self, version: int, *, flexible: bool, in_turns: bool = False, rows: tuple[str, ...] = ()) -> None:
         super().__init__(version, _NAMES, flexible=flexible)
+        self._in_turns = in_turns
+        self._rows = {".".join(rows[:depth]) for depth in range(1, len(rows) + 1)}
         self._run: list[tuple[str, int, str]] = []
         """Format, size and variable of fields that are still to be unpacked together."""
 
-    def function(self, schema: MessageSchema) -> Decoder:
-        self._lines += [f"def decode(d, p, left={AT_ONCE}):", "    size = len(d)"]
+    def function(self, schema: MessageSchema) -> Any:
+        if self._in_turns:
+            self._lines += ["def decode(d, p, left, most):", "    size = len(d); inside = most"]
+        else:
+            self._lines += [f"def decode(d, p, left={AT_ONCE}):", "    size = len(d)"]
         made = self._struct(schema, "", "    ")
-        self._emit("    ", f"return {made}, p")
-        decode: Decoder = self._compiled("decode", schema.name)
-        return decode
-
-    def skipper(self, fields: Iterable[Field], *, ends_struct: bool) -> Skipper:
-        self._lines += ["def skip(d, p, left):", "    size = len(d)"]
-        self._fields(fields, "", "    ", ends_struct=ends_struct)
-        self._emit("    ", "return p, left")
-        skip: Skipper = self._compiled("skip", "fields of")
-        return skip
+        self._emit("    ", *["yield"] * self._in_turns, f"return {made}, p")
+        return self._compiled("decode", schema.name)
 
     # ---- source ----
 
@@ -198,25 +199,20 @@ class _DecoderSource(Source):
 
     def _struct(self, struct: StructSchema, path: str, indent: str) -> str:
         """A struct; answers with an expression that makes it of its fields' variables."""
-        every = struct.fields.values()
-        found = self._fields(every, path, indent, ends_struct=True)
-        self._flush(indent)
-        values = (found.get(field.name) or self._named(field.default) for field in every)
-        return f"{self._named(struct_class(struct))}({', '.join(values)})"
-
-    def _fields(self, every: Iterable[Field], path: str, indent: str, *, ends_struct: bool) -> dict[str, str]:
-        """Fields that follow each other; answers with their variables."""
         version = self._version
+        every = struct.fields.values()
         fields = [field for field in every if version in field.versions]
         tagged = [field for field in fields if version in field.tagged]
         found = {
             field.name: self._field(field, f"{path}{field.name}", indent) for field in fields if field not in tagged
         }
-        if tagged and ends_struct:
+        if tagged or (self._flexible and self._in_turns):
             found |= self._tagged(tagged, path, indent)
-        elif self._flexible and ends_struct:
+        elif self._flexible:
             self._emit(indent, "if d[p]: p, left = skip_tags(d, p, left)", "else: p += 1")
-        return found
+        self._flush(indent)
+        values = (found.get(field.name) or self._named(field.default) for field in every)
+        return f"{self._named(struct_class(struct))}({', '.join(values)})"
 
     def _field(self, field: Field, path: str, indent: str) -> str:
         nullable = self._version in field.nullable
@@ -257,24 +253,29 @@ class _DecoderSource(Source):
             "else:",
         )
         inside = indent + "    "
+        is_rows = path in self._rows
+        self._count(number, inside, is_inside=not is_rows)
         if field.kind in FIXED and field.kind != "uuid":
             layout, size = FIXED[field.kind]
-            self._emit(
-                inside,
-                f"left -= {number}",
-                "if left < 0: raise too_many_at_once()",
-                f"{variable} = list(Layout('>%d{layout}' % {number}).unpack_from(d, p)); p += {size} * {number}",
-            )
+            unpacked = f"Layout('>%d{layout}' % {number}).unpack_from(d, p)"
+            self._emit(inside, f"{variable} = list({unpacked}); p += {size} * {number}")
             return variable
-        self._emit(inside, f"left -= {number}", "if left < 0: raise too_many_at_once()")
         self._emit(inside, f"{variable} = []", f"for _ in range({number}):")
         deeper = inside + "    "
+        if self._in_turns:
+            self._emit(deeper, "yield", *["inside = most"] * is_rows)
         if field.struct is None:
             item = self._field(field.element, path, deeper)
         else:
             item = self._struct(field.struct, f"{path}.", deeper)
         self._emit(deeper, f"{variable}.append({item})")
         return variable
+
+    def _count(self, number: str, indent: str, *, is_inside: bool) -> None:
+        """Refuse elements beyond the limits."""
+        self._emit(indent, f"left -= {number}", "if left < 0: raise too_many_at_once()")
+        if self._in_turns and is_inside:
+            self._emit(indent, f"inside -= {number}", "if inside < 0: raise too_many_at_once()")
 
     def _nested(self, struct: StructSchema, path: str, indent: str, *, nullable: bool) -> str:
         if not nullable:
@@ -295,9 +296,11 @@ class _DecoderSource(Source):
             variable = found[field.name] = self._variable()
             self._emit(indent, f"{variable} = {self._named(field.default)}")
         number, tag, length = self._variable(), self._variable(), self._variable()
-        self._emit(indent, f"{number}, p = varint(d, p); left -= {number}", "if left < 0: raise too_many_at_once()")
+        self._emit(indent, f"{number}, p = varint(d, p)")
+        self._count(number, indent, is_inside=True)
         self._emit(indent, f"for _ in range({number}):")
         inside = indent + "    "
+        self._emit(inside, *["yield"] * self._in_turns)
         self._emit(inside, f"{tag}, p = varint(d, p); {length}, p = varint(d, p)")
         for field in fields:
             self._emit(inside, f"if {tag} == {field.tag}:")

@@ -8,7 +8,7 @@ refuses to write it. Made at first use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from functools import cache
 from struct import Struct as Layout
 from typing import Any, TypeAlias
@@ -20,60 +20,29 @@ from loadwise.protocol.source import Source
 Encoder: TypeAlias = Callable[[Any], list[bytes]]
 """From a message, or any object with its fields, to the pieces of its body."""
 
-RowsEncoder: TypeAlias = Callable[[Iterable[Any]], list[bytes]]
-"""From elements of an array to their pieces, without how many there are."""
-
 _MAX_STRING = 0x7FFF
 _NO_UUID = bytes(16)
 _NOT_ASKED = 1 << 31
-
-
-class EncodedRows:
-    """Elements of an array that were encoded before its message is."""
-
-    def __init__(self) -> None:
-        self.number = 0
-        self.pieces: list[bytes] = []
-        self.size_bytes = 0
-
-    def __len__(self) -> int:
-        return self.number
-
-    def add(self, number: int, pieces: Iterable[bytes]) -> None:
-        """Put more elements behind those that are there."""
-        self.add_large(number, [b"".join(pieces)])
-
-    def add_large(self, number: int, pieces: Sequence[bytes]) -> None:
-        """The same for elements of many megabytes, whose pieces stay apart: to join them takes long."""
-        self.number += number
-        self.pieces += pieces
-        self.size_bytes += sum(map(len, pieces))
+_JOINED = 1000
+"""So many pieces of a body that is encoded in turns are joined at once."""
 
 
 @cache
 def encoder_in_turns(schema: MessageSchema, version: int) -> Callable[[Any], Generator[None, None, list[bytes]]]:
-    """The same as `encoder`, with a pause after each element of an array; it empties the arrays of structs."""
+    """The same as `encoder`, with a pause after each element of an array; it empties the arrays of structs.
+
+    Many small pieces are joined to a few large ones, since a piece takes more memory than its bytes.
+    """
     source = _EncoderSource(version, flexible=version in schema.flexible, in_turns=True)
     encode: Callable[[Any], Generator[None, None, list[bytes]]] = source.function(schema)
     return encode
 
 
 @cache
-def encoder(schema: MessageSchema, version: int, rows: str | None = None) -> Encoder:
-    """The encoder of a message in a version; made once.
-
-    ``rows``: which array of it is `EncodedRows`.
-    """
-    array = None if rows is None else schema.fields[rows]
-    generator = _EncoderSource(version, flexible=version in schema.flexible, rows=array)
-    encode: Encoder = generator.function(schema)
+def encoder(schema: MessageSchema, version: int) -> Encoder:
+    """The encoder of a message in a version; made once."""
+    encode: Encoder = _EncoderSource(version, flexible=version in schema.flexible).function(schema)
     return encode
-
-
-def rows_encoder(array: Field, version: int, *, flexible: bool, rows: str | None = None) -> RowsEncoder:
-    """The encoder of the elements of an array; ``rows``: which array inside them is `EncodedRows`."""
-    inside = None if rows is None or array.struct is None else array.struct.fields[rows]
-    return _EncoderSource(version, flexible=flexible, rows=inside).rows_function(array)
 
 
 def varint(value: int) -> bytes:
@@ -111,26 +80,20 @@ _NAMES: Mapping[str, Any] = {"varint": varint, "text": _text, "uuid": _uuid, "bi
 
 
 class _EncoderSource(Source):
-    def __init__(self, version: int, *, flexible: bool, rows: Field | None = None, in_turns: bool = False) -> None:
+    def __init__(self, version: int, *, flexible: bool, in_turns: bool = False) -> None:
         super().__init__(version, _NAMES, flexible=flexible)
         self._in_turns = in_turns
-        self._rows = rows
-        """The field that is `EncodedRows`."""
         self._run: list[tuple[str, str]] = []
         """Format and expression of values that are still to be packed together."""
 
     def function(self, schema: MessageSchema) -> Any:
-        self._lines += ["def encode(m):", "    out = []; add = out.append"]
+        self._lines += ["def encode(m):", f"    {'done = []; ' * self._in_turns}out = []; add = out.append"]
         self._struct(schema, "m", "    ")
-        self._emit("    ", *["yield"] * self._in_turns, "return out")
+        if self._in_turns:
+            self._emit("    ", "yield", "done.append(b''.join(out))", "return done")
+        else:
+            self._emit("    ", "return out")
         return self._compiled("encode", schema.name)
-
-    def rows_function(self, array: Field) -> RowsEncoder:
-        self._lines += ["def encode(items):", "    out = []; add = out.append"]
-        self._items(array, "items", "    ", is_in_tag=False)
-        self._emit("    ", "return out")
-        encode: RowsEncoder = self._compiled("encode", array.name)
-        return encode
 
     # ---- source ----
 
@@ -187,9 +150,6 @@ class _EncoderSource(Source):
         items = self._variable()
         self._lines.append(f"{indent}{items} = {value}")
         self._length("int32", f"(-1 if {items} is None else len({items}))", indent)
-        if field is self._rows:
-            self._emit(indent, f"out += {items}.pieces")
-            return
         self._emit(indent, f"if {items}:")
         self._items(field, items, indent + "    ", is_in_tag=is_in_tag)
 
@@ -211,6 +171,9 @@ class _EncoderSource(Source):
         self._flush(indent + "    ")
         if self._in_turns:
             self._emit(indent + "    ", "yield")
+            if not is_in_tag:  # the pieces of a tag are counted together
+                join = "done.append(b''.join(out)); out.clear()"
+                self._emit(indent + "    ", f"if len(out) > {_JOINED}: {join}")
 
     def _nested(self, field: Field, struct: StructSchema, value: str, indent: str, *, is_in_tag: bool) -> None:
         if self._version not in field.nullable:

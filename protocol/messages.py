@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from loadwise.protocol import kafka_messages
-from loadwise.protocol.decoding import AT_ONCE, decoder, skip_tags
+from loadwise.protocol.decoding import decoder, decoder_in_turns, skip_tags
 from loadwise.protocol.encoding import Encoder, encoder, encoder_in_turns
 from loadwise.protocol.errors import RequestError, TooManyElementsError, UnknownApiError, UnsupportedVersionError
 from loadwise.protocol.schemas import MessageSchema, key_and_versions
@@ -25,8 +25,6 @@ from loadwise.protocol.structs import Struct
 _REQUEST = struct.Struct(">hhih")
 _RESPONSE = struct.Struct(">ii")
 _API_VERSIONS = 18
-_JOIN_PIECES = 1000
-"""So many pieces of a body are joined at once."""
 
 
 @dataclass(frozen=True)
@@ -73,19 +71,41 @@ def served(apis: Iterable[Api]) -> dict[int, Api]:
     return {api.key: api for api in apis}
 
 
-def decode_request(frame: bytes, apis: Mapping[int, Api], *, most: int = AT_ONCE) -> Request:
-    """Read one frame as a request, with a limit for the elements in its arrays.
+def decode_request(frame: bytes, apis: Mapping[int, Api]) -> Request:
+    """Read one frame as a request.
 
     Raises `UnknownApiError` and `UnsupportedVersionError` for what ``apis`` does not serve, `RequestError` for
     bytes that do not parse, end early, or hold a null where Kafka's schema has none, and `TooManyElementsError` for
-    more elements. Bytes behind are ignored, as Kafka does: librdkafka 2.16 writes 3 too many where it asks for all
-    topics.
+    more elements in its arrays than are read at once. Bytes behind are ignored, as Kafka does: librdkafka 2.16 writes 3
+    too many where it asks for all topics.
     """
     api, version, correlation_id, client_id, start = request_header(frame, apis)
     try:
-        body, _ = decoder(api.request.schema, version)(frame, start, most)
+        body, _ = decoder(api.request.schema, version)(frame, start)
     except (struct.error, IndexError, ValueError) as problem:
-        raise unreadable(api, version, problem) from problem
+        raise _unreadable(api, version, problem) from problem
+    return Request(api, version, correlation_id, client_id, body)
+
+
+def without_body(frame: bytes, apis: Mapping[int, Api]) -> Request:
+    """Read only the header of a request; the fields of its body have their defaults. Raises as `decode_request`."""
+    api, version, correlation_id, client_id, _ = request_header(frame, apis)
+    return Request(api, version, correlation_id, client_id, api.request())
+
+
+def request_in_turns(
+    frame: bytes, apis: Mapping[int, Api], rows: tuple[str, ...], *, most: int, most_inside: int
+) -> Generator[None, None, Request]:
+    """Read a request of many elements, with a pause after each; raises as `decode_request`.
+
+    ``most``: how many elements it may have. ``most_inside``: how many of them may be inside one row, and beside the
+    rows. ``rows``: the name of the array with the rows, and of an array inside them.
+    """
+    api, version, correlation_id, client_id, start = request_header(frame, apis)
+    try:
+        body, _ = yield from decoder_in_turns(api.request.schema, version, rows)(frame, start, most, most_inside)
+    except (struct.error, IndexError, ValueError) as problem:
+        raise _unreadable(api, version, problem) from problem
     return Request(api, version, correlation_id, client_id, body)
 
 
@@ -117,11 +137,11 @@ def request_header(frame: bytes, apis: Mapping[int, Api]) -> tuple[Api, int, int
         try:
             start = skip_tags(frame, start)[0] if frame[start] else start + 1
         except (IndexError, ValueError) as problem:
-            raise unreadable(api, version, problem) from problem
+            raise _unreadable(api, version, problem) from problem
     return api, version, correlation_id, client_id, start
 
 
-def unreadable(api: Api, version: int, problem: Exception) -> RequestError:
+def _unreadable(api: Api, version: int, problem: Exception) -> RequestError:
     """The error for a request whose decoder raised this one."""
     if isinstance(problem, TooManyElementsError):
         return TooManyElementsError(f"{api.name} v{version} {problem}")
@@ -144,20 +164,9 @@ def encode_response(response: Struct, version: int, correlation_id: int, *, max_
     return b"".join((_RESPONSE.pack(size, correlation_id), tags, *pieces))
 
 
-def frame_head(response: Struct, version: int, pieces: Iterable[bytes], correlation_id: int) -> bytes:
-    """What comes before the pieces of a response's body: its size and its header."""
-    _, tags = _codec(response.schema, version)
-    return _RESPONSE.pack(4 + len(tags) + sum(map(len, pieces)), correlation_id) + tags
-
-
 def body_in_turns(response: Struct, version: int) -> Generator[None, None, list[bytes]]:
     """A response without its header, in pieces, for `frame_of`; with a pause after each element of an array."""
-    pieces = yield from encoder_in_turns(response.schema, version)(response)
-    joined = []
-    for start in range(0, len(pieces), _JOIN_PIECES):
-        joined.append(b"".join(pieces[start : start + _JOIN_PIECES]))
-        yield
-    return joined
+    return encoder_in_turns(response.schema, version)(response)
 
 
 def frame_of(body: Sequence[bytes], correlation_id: int, *, flexible: bool) -> list[bytes]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from loadwise.coordinator.access import open_to_all
 from loadwise.coordinator.apis.config_changes import RefusedChangeError, changed
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns
 from loadwise.coordinator.configs.definitions import Definitions
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
@@ -18,10 +18,10 @@ from loadwise.protocol.kafka_messages import AlterConfigsRequest, AlterConfigsRe
 _Resource = AlterConfigsRequest.AlterConfigsResource
 
 
-def handle(call: Call[AlterConfigsRequest], cluster: Cluster) -> AlterConfigsResponse:
+def handle(call: Call[AlterConfigsRequest], cluster: Cluster) -> Turns[AlterConfigsResponse]:
     """Replace the configs of each resource."""
     row = AlterConfigsResponse.AlterConfigsResourceResponse
-    responses = changed(call, cluster, row, nulls=_nulls, change=_replaced, change_loggers=_no_loggers)
+    responses = yield from changed(call, cluster, row, nulls=_nulls, change=_replaced, change_loggers=_no_loggers)
     return AlterConfigsResponse(responses=responses)
 
 

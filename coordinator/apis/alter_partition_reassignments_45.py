@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from loadwise.coordinator import leadership
 from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
@@ -19,7 +19,9 @@ _Asked = AlterPartitionReassignmentsRequest.ReassignableTopic.ReassignablePartit
 _Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 
 
-def handle(call: Call[AlterPartitionReassignmentsRequest], cluster: Cluster) -> AlterPartitionReassignmentsResponse:
+def handle(
+    call: Call[AlterPartitionReassignmentsRequest], cluster: Cluster
+) -> Turns[AlterPartitionReassignmentsResponse]:
     """Reassign each partition separately."""
     responses = []
     for topic in call.body.topics:
@@ -31,6 +33,8 @@ def handle(call: Call[AlterPartitionReassignmentsRequest], cluster: Cluster) -> 
                     partition_index=each.partition_index, error_code=error, error_message=message
                 )
             )
+            yield
+        yield
         responses.append(_Topic(name=topic.name, partitions=rows))
     fixed = call.version >= _MAY_FORBID
     return AlterPartitionReassignmentsResponse(

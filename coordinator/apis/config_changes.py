@@ -5,14 +5,13 @@ Mirrors Kafka's ``ConfigAdminManager`` and ``ConfigurationControlManager``.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
 from loadwise.coordinator.access import MESSAGES, Access
 from loadwise.coordinator.access import configs as may_change
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns, counted
 from loadwise.coordinator.cluster.topics import is_topic_name, name_problem
 from loadwise.coordinator.configs.definitions import BadConfigError, Definitions
 from loadwise.coordinator.configs.resources import (
@@ -77,14 +76,14 @@ def changed(
     nulls: Callable[[_Resource], Sequence[str]],
     change: Change[_Resource],
     change_loggers: Callable[[Call, Cluster, _Resource], None],
-) -> list[Row_co]:
+) -> Turns[list[Row_co]]:
     """Change each resource separately; return a row of the response for each.
 
     ``nulls`` names the configs that need a value and have none. ``change_loggers`` checks the rights and changes
     loggers' levels; it may raise both errors.
     """
     resources: Sequence[_Resource] = call.body.resources
-    times = Counter((each.resource_type, each.resource_name) for each in resources)
+    times = yield from counted((each.resource_type, each.resource_name) for each in resources)
     rows = []
     for each in resources:
         error, message = ErrorCode.NONE, None
@@ -110,6 +109,7 @@ def changed(
                 resource_name=each.resource_name,
             )
         )
+        yield
     return rows
 
 

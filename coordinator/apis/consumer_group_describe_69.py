@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from loadwise.coordinator.apis.group_descriptions import DESCRIBES_GROUPS, described_with_rights
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -21,9 +21,9 @@ _Member = _Group.Member
 _CLASSIC, _CONSUMER = 0, 1
 
 
-def handle(call: Call[ConsumerGroupDescribeRequest], cluster: Cluster) -> ConsumerGroupDescribeResponse:
+def handle(call: Call[ConsumerGroupDescribeRequest], cluster: Cluster) -> Turns[ConsumerGroupDescribeResponse]:
     """Describe each group separately; a classic one is not found."""
-    groups = described_with_rights(
+    groups = yield from described_with_rights(
         call, cluster, _Group, kind="consumer", find=cluster.groups.consumer_group, describe=_describe, topics=_topics
     )
     return ConsumerGroupDescribeResponse(groups=groups)

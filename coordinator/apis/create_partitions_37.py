@@ -5,10 +5,8 @@ v1 throttled after the response; v2 flexible; v3 throttling error.
 
 from __future__ import annotations
 
-from collections import Counter
-
 from loadwise.coordinator.access import per_item, topics
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns, counted
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, NAMED_TWICE, TOO_MANY_AT_ONCE, TopicRefusal
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
@@ -16,15 +14,22 @@ from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import CreatePartitionsRequest, CreatePartitionsResponse
 
 
-def handle(call: Call[CreatePartitionsRequest], cluster: Cluster) -> CreatePartitionsResponse:
+def handle(call: Call[CreatePartitionsRequest], cluster: Cluster) -> Turns[CreatePartitionsResponse]:
     """Grow each topic separately; a topic that is named twice does not grow, as in Kafka.
 
     More than `MAX_NEW_PARTITIONS` fail as a whole, as in Kafka.
     """
-    is_too_many = new_partitions(cluster, call.body) > MAX_NEW_PARTITIONS
-    names = Counter(topic.name for topic in call.body.topics)
+    added = 0
+    last = {}
+    for wanted in call.body.topics:
+        topic = cluster.topics.get(wanted.name)
+        added += 0 if topic is None else max(wanted.count - len(topic.partitions), 0)
+        last[wanted.name] = wanted
+        yield
+    is_too_many = added > MAX_NEW_PARTITIONS
+    names = yield from counted(topic.name for topic in call.body.topics)
     results = []
-    for wanted in {topic.name: topic for topic in call.body.topics}.values():
+    for wanted in last.values():
         if is_too_many:
             refusal: TopicRefusal | None = TOO_MANY_AT_ONCE
         else:
@@ -36,16 +41,8 @@ def handle(call: Call[CreatePartitionsRequest], cluster: Cluster) -> CreateParti
                 error_message=None if refusal is None else refusal.message,
             )
         )
+        yield
     return CreatePartitionsResponse(results=results)
-
-
-def new_partitions(cluster: Cluster, body: CreatePartitionsRequest) -> int:
-    """Return how many partitions a request would add."""
-    added = 0
-    for wanted in body.topics:
-        topic = cluster.topics.get(wanted.name)
-        added += 0 if topic is None else max(wanted.count - len(topic.partitions), 0)
-    return added
 
 
 def _grow(

@@ -6,13 +6,12 @@ the response (KIP-525); v7 topic id (KIP-516).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from loadwise.coordinator.access import Access, open_to_all
 from loadwise.coordinator.apis.config_rows import new_topic_rows
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns, counted, listed
 from loadwise.coordinator.cluster.brokers import CLUSTER_METADATA
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, NAMED_TWICE, TOO_MANY_AT_ONCE, TopicRefusal
 from loadwise.coordinator.configs.definitions import BadConfigError
@@ -31,37 +30,45 @@ _FORBIDDEN = TopicRefusal(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization f
 _PROHIBITED = TopicRefusal(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {CLUSTER_METADATA} is prohibited.")
 
 
-def handle(call: Call[CreateTopicsRequest], cluster: Cluster) -> CreateTopicsResponse:
+def handle(call: Call[CreateTopicsRequest], cluster: Cluster) -> Turns[CreateTopicsResponse]:
     """Create each topic separately; a topic that is named twice is not created, as in Kafka.
 
     Topics that the client may not create get an error. It sees the configs of those that it may describe.
     A request for more than `MAX_NEW_PARTITIONS` fails as a whole, as in Kafka, because other clients wait meanwhile.
     """
-    names = Counter(topic.name for topic in call.body.topics)
-    refused = {name: NAMED_TWICE for name, times in names.items() if times > 1}
-    if names[CLUSTER_METADATA] == 1:
-        refused[CLUSTER_METADATA] = _PROHIBITED
+    names = yield from counted(topic.name for topic in call.body.topics)
     access = Access(call, cluster)
-    if not access.may(Operation.CREATE, ResourceType.CLUSTER):
-        refused |= {
-            name: _FORBIDDEN
-            for name in names
-            if name not in refused and not access.may(Operation.CREATE, ResourceType.TOPIC, name)
-        }
-    wanted = [topic for topic in call.body.topics if topic.name not in refused]
-    if sum(_partition_count(cluster, topic) for topic in wanted) > MAX_NEW_PARTITIONS:
+    may_all = access.may(Operation.CREATE, ResourceType.CLUSTER)
+    wanted: list[_Asked] = []
+    refused: dict[str, TopicRefusal] = {}
+    made = 0
+    for topic in call.body.topics:
+        yield
+        if names[topic.name] > 1:
+            refused[topic.name] = NAMED_TWICE
+        elif topic.name == CLUSTER_METADATA:
+            refused[topic.name] = _PROHIBITED
+        elif not may_all and not access.may(Operation.CREATE, ResourceType.TOPIC, topic.name):
+            refused[topic.name] = _FORBIDDEN
+        else:
+            made += _partition_count(cluster, topic)
+            wanted.append(topic)
+    if made > MAX_NEW_PARTITIONS:
         refused |= dict.fromkeys((topic.name for topic in wanted), TOO_MANY_AT_ONCE)
         wanted = []
     tell_configs = _ConfigsToTell(cluster) if call.version >= _TELLS_CONFIGS else None
-    topics = [_create(call, cluster, topic, tell_configs) for topic in wanted]
-    for row in topics:
+    topics = []
+    for topic in wanted:
+        row = _create(call, cluster, topic, tell_configs)
+        topics.append(row)
         if row.error_code is ErrorCode.NONE and not access.may(
             Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, row.name
         ):
             row.num_partitions = row.replication_factor = _BROKERS_DEFAULT
             row.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             row.configs = []
-    topics += [_result(name, None, refusal) for name, refusal in refused.items()]
+        yield max(_partition_count(cluster, topic), 1)
+    topics += yield from listed(_result(name, None, refusal) for name, refusal in refused.items())
     return CreateTopicsResponse(topics=topics)
 
 
@@ -108,11 +115,6 @@ class _ConfigsToTell:
                 for row in new_topic_rows(self._cluster, configs)
             ]
         return self._known[key]
-
-
-def new_partitions(cluster: Cluster, body: CreateTopicsRequest) -> int:
-    """Return the number of partitions of a request's topics."""
-    return sum(_partition_count(cluster, topic) for topic in body.topics)
 
 
 def _partition_count(cluster: Cluster, topic: _Asked) -> int:

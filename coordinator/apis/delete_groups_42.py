@@ -6,22 +6,23 @@ v1 throttled after the response; v2 flexible.
 from __future__ import annotations
 
 from loadwise.coordinator.access import names, per_item, with_body
-from loadwise.coordinator.calls import Call, Outcome
+from loadwise.coordinator.calls import Call, Outcome, Turns, counted, listed
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.kafka_messages import DeleteGroupsRequest, DeleteGroupsResponse
 
 
-def handle(call: Call[DeleteGroupsRequest], cluster: Cluster) -> DeleteGroupsResponse:
+def handle(call: Call[DeleteGroupsRequest], cluster: Cluster) -> Turns[DeleteGroupsResponse]:
     """Delete each group separately, and once if it is named twice."""
     row = DeleteGroupsResponse.DeletableGroupResult
-    results = [
+    groups = yield from counted(call.body.groups_names)
+    results = yield from listed(
         row(
             group_id=group_id,
             error_code=cluster.delete_group(call, group_id),
         )
-        for group_id in dict.fromkeys(call.body.groups_names)
-    ]
+        for group_id in groups
+    )
     return DeleteGroupsResponse(results=results)
 
 

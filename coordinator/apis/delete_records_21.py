@@ -6,7 +6,7 @@ v1 throttled after the response; v2 flexible.
 from __future__ import annotations
 
 from loadwise.coordinator.access import per_item, topics
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns, listed
 from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.named_twice import EachOnce
@@ -22,12 +22,13 @@ _Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
 
 
 @_ONCE.before
-def handle(call: Call[DeleteRecordsRequest], cluster: Cluster) -> DeleteRecordsResponse:
+def handle(call: Call[DeleteRecordsRequest], cluster: Cluster) -> Turns[DeleteRecordsResponse]:
     """Delete in each partition that this broker leads; a later start does not change."""
-    topics = [
-        _Topic(name=topic.name, partitions=[_deleted(call, cluster, topic.name, each) for each in topic.partitions])
-        for topic in call.body.topics
-    ]
+    topics = []
+    for topic in call.body.topics:
+        rows = yield from listed(_deleted(call, cluster, topic.name, each) for each in topic.partitions)
+        topics.append(_Topic(name=topic.name, partitions=rows))
+        yield
     return DeleteRecordsResponse(topics=topics)
 
 

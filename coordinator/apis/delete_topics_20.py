@@ -7,11 +7,11 @@ v1 throttle time; v4 flexible; v5 error messages; v6 topics by id (KIP-516). A t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from loadwise.coordinator.access import MESSAGES, Access, open_to_all
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import ROWS_IN_A_TURN, Call, Turns, counted, listed
 from loadwise.coordinator.cluster.topics import Topic
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
@@ -20,32 +20,52 @@ from loadwise.protocol.kafka_messages import DeleteTopicsRequest, DeleteTopicsRe
 
 _TELLS_DISABLED = 3
 _BY_ID = 6
+_TOGETHER = 100
+"""So many partitions are deleted in one turn of the loop."""
 _Row = DeleteTopicsResponse.DeletableTopicResult
 
 
-def handle(call: Call[DeleteTopicsRequest], cluster: Cluster) -> DeleteTopicsResponse:
+def handle(call: Call[DeleteTopicsRequest], cluster: Cluster) -> Turns[DeleteTopicsResponse]:
     """Delete each topic separately, and answer fetches that wait for it."""
+    named: Iterable[tuple[str | None, UUID | None]]
     if call.version < _BY_ID:
-        wanted: list[tuple[str | None, UUID | None]] = [(name, None) for name in call.body.topic_names]
+        named = ((name, None) for name in call.body.topic_names)
     else:
-        wanted = [(topic.name, topic.topic_id) for topic in call.body.topics]
+        named = ((topic.name, topic.topic_id) for topic in call.body.topics)
     if not cluster.settings.delete_topics:
         # Clients before v3 do not know the code.
         error = ErrorCode.TOPIC_DELETION_DISABLED if call.version >= _TELLS_DISABLED else ErrorCode.INVALID_REQUEST
-        return DeleteTopicsResponse(responses=[_row(name, topic_id, error) for name, topic_id in wanted])
-    rows, deletable = _sorted_out(call, cluster, wanted)
+        rows = yield from listed(_row(name, topic_id, error) for name, topic_id in named)
+        return DeleteTopicsResponse(responses=rows)
+    wanted = yield from counted(named)
+    rows, deletable = yield from _sorted_out(call, cluster, wanted)
+    some: list[Topic] = []
     for topic in deletable:
-        cluster.topics.delete(topic)
-        cluster.topic_deleted(topic)
+        if cluster.topics.get_by_id(topic.id) is None:  # another request has deleted it meanwhile
+            rows.append(_row(topic.name, topic.id, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            continue
+        some.append(topic)
         rows.append(_row(topic.name, topic.id))
-    if deletable:
-        cluster.groups.forget_topics({topic.name for topic in deletable})
+        if sum(len(each.partitions) for each in some) >= _TOGETHER:
+            _delete(cluster, some)
+            some = []
+            yield ROWS_IN_A_TURN
+    _delete(cluster, some)
     return DeleteTopicsResponse(responses=rows)
 
 
+def _delete(cluster: Cluster, topics: Sequence[Topic]) -> None:
+    """Delete some topics in one turn, with one look at all offsets."""
+    for topic in topics:
+        cluster.topics.delete(topic)
+        cluster.topic_deleted(topic)
+    if topics:
+        cluster.groups.forget_topics({topic.name for topic in topics})
+
+
 def _sorted_out(
-    call: Call[DeleteTopicsRequest], cluster: Cluster, wanted: Iterable[tuple[str | None, UUID | None]]
-) -> tuple[list[_Row], list[Topic]]:
+    call: Call[DeleteTopicsRequest], cluster: Cluster, wanted: Counter[tuple[str | None, UUID | None]]
+) -> Turns[tuple[list[_Row], list[Topic]]]:
     """Return the errors, and the topics to delete.
 
     A client does not learn the name of an id that it may not describe, nor that a name has an id that it named too.
@@ -54,7 +74,8 @@ def _sorted_out(
     names: list[str] = []
     ids: list[UUID] = []
     twice: set[UUID] = set()
-    for (name, topic_id), times in Counter(wanted).items():
+    for (name, topic_id), times in wanted.items():
+        yield
         if name is not None and topic_id is not None:
             message = "You may not specify both topic name and topic id."
             rows += [_row(name, topic_id, ErrorCode.INVALID_REQUEST, message)] * times
@@ -79,6 +100,7 @@ def _sorted_out(
     forbidden = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     deletable: dict[UUID, Topic] = {}
     for topic_id in ids:
+        yield
         topic = cluster.topics.get_by_id(topic_id)
         if topic is None:
             rows.append(_row(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID))
@@ -88,6 +110,7 @@ def _sorted_out(
         else:
             deletable[topic_id] = topic
     for name in names:
+        yield
         topic = cluster.topics.get(name)
         if not may(Operation.DESCRIBE, name):
             rows.append(_row(name, None, forbidden, MESSAGES[forbidden]))

@@ -5,9 +5,10 @@ v1 endpoint type (KIP-919); v2 fenced brokers.
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import Access, cluster_operations, open_to_all, refused
+from loadwise.coordinator.access import Access, cluster_operations, open_to_all
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.refusals import refusal
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeClusterRequest, DescribeClusterResponse
@@ -21,9 +22,9 @@ def handle(call: Call[DescribeClusterRequest], cluster: Cluster) -> DescribeClus
     if call.version >= _ENDPOINT_TYPE and call.body.endpoint_type != _BROKERS:
         is_known = call.body.endpoint_type == _CONTROLLERS
         error = ErrorCode.MISMATCHED_ENDPOINT_TYPE if is_known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
-        refusal = refused(call, error, "The request was sent to an endpoint of brokers.")
-        assert isinstance(refusal, DescribeClusterResponse)
-        return refusal
+        refused = refusal(call, error, "The request was sent to an endpoint of brokers.")
+        assert isinstance(refused, DescribeClusterResponse)
+        return refused
     row = DescribeClusterResponse.DescribeClusterBroker
     return DescribeClusterResponse(
         error_code=ErrorCode.NONE,

@@ -7,8 +7,8 @@ which had the state Dead and no error before. Consumer groups are not found here
 from __future__ import annotations
 
 from loadwise.coordinator.access import Access
-from loadwise.coordinator.apis.group_descriptions import DESCRIBES_GROUPS, described, tell_operations
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.apis.group_descriptions import DESCRIBES_GROUPS, described
+from loadwise.coordinator.calls import Call, Turns
 from loadwise.coordinator.groups.classic.states import GroupState
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
@@ -19,20 +19,20 @@ _NAMES_MISSING_GROUPS = 6
 _Group = DescribeGroupsResponse.DescribedGroup
 
 
-def handle(call: Call[DescribeGroupsRequest], cluster: Cluster) -> DescribeGroupsResponse:
+def handle(call: Call[DescribeGroupsRequest], cluster: Cluster) -> Turns[DescribeGroupsResponse]:
     """Describe each group separately.
 
     A response can contain the maximum number of members once. Groups that are named again beyond that get an error, so
     that a small request cannot ask for gigabytes.
     """
-    groups = described(
+    access = Access(call, cluster) if call.version >= _OPERATIONS and call.body.include_authorized_operations else None
+    groups = yield from described(
         call.body.groups,
         lambda group_id: _describe(call, cluster, group_id),
         _repeated,
         max_members=cluster.settings.groups.max_members,
+        access=access,
     )
-    if call.version >= _OPERATIONS and call.body.include_authorized_operations:
-        tell_operations(groups, Access(call, cluster))
     return DescribeGroupsResponse(groups=groups)
 
 

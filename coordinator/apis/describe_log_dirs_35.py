@@ -23,7 +23,10 @@ _Topic = _Directory.DescribeLogDirsTopic
 def handle(call: Call[DescribeLogDirsRequest], cluster: Cluster) -> Turns[DescribeLogDirsResponse]:
     """Describe this broker's partitions: all, or the requested ones."""
     asked = call.body.topics
-    wanted = None if asked is None else {(topic.topic, number) for topic in asked for number in topic.partitions}
+    wanted: set[tuple[str, int]] = set()
+    for each in asked or ():
+        wanted.update((each.topic, number) for number in each.partitions)
+        yield 1 + len(each.partitions)
     topics = []
     for topic in cluster.topics.in_turns():
         rows = yield from listed(
@@ -31,7 +34,7 @@ def handle(call: Call[DescribeLogDirsRequest], cluster: Cluster) -> Turns[Descri
                 partition_index=number, partition_size=partition.log.size_bytes, offset_lag=0, is_future_key=False
             )
             for number, partition in enumerate(topic.partitions)
-            if call.node_id in partition.replicas and (wanted is None or (topic.name, number) in wanted)
+            if call.node_id in partition.replicas and (asked is None or (topic.name, number) in wanted)
         )
         yield
         if rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadwise.coordinator.access import Access, allowed, per_item
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.replication import NO_EPOCH
 from loadwise.coordinator.cluster.topics import is_topic_name
@@ -18,16 +18,17 @@ _Partition = _Topic.PartitionResponse
 _NONE_OPEN = -1
 
 
-def handle(call: Call[DescribeProducersRequest], cluster: Cluster) -> DescribeProducersResponse:
+def handle(call: Call[DescribeProducersRequest], cluster: Cluster) -> Turns[DescribeProducersResponse]:
     """Describe each partition with a replica on this broker. Mirrors ``activeProducerState``."""
     repeats = Repeats()
-    topics = [
-        _Topic(
-            name=topic.name,
-            partitions=[_described(call, cluster, topic.name, number, repeats) for number in topic.partition_indexes],
-        )
-        for topic in call.body.topics
-    ]
+    topics = []
+    for topic in call.body.topics:
+        rows = []
+        for number in topic.partition_indexes:
+            rows.append(_described(call, cluster, topic.name, number, repeats))
+            yield 1 + len(rows[-1].active_producers)
+        topics.append(_Topic(name=topic.name, partitions=rows))
+        yield
     return DescribeProducersResponse(topics=topics)
 
 

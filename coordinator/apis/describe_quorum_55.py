@@ -7,7 +7,7 @@ log here, so its end is the number of changes of the topics.
 from __future__ import annotations
 
 from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns, listed
 from loadwise.coordinator.cluster.brokers import CLUSTER_METADATA
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
@@ -18,17 +18,17 @@ _Topic = DescribeQuorumResponse.TopicData
 _Partition = _Topic.PartitionData
 
 
-def handle(call: Call[DescribeQuorumRequest], cluster: Cluster) -> DescribeQuorumResponse:
+def handle(call: Call[DescribeQuorumRequest], cluster: Cluster) -> Turns[DescribeQuorumResponse]:
     """Describe the only partition if the request names no other; else return an error for each."""
     named = [(topic.topic_name, each.partition_index) for topic in call.body.topics for each in topic.partitions]
     is_valid = named == [(CLUSTER_METADATA, 0)]
-    topics = [
-        _Topic(
-            topic_name=topic.topic_name,
-            partitions=[_described(cluster, each.partition_index, is_valid=is_valid) for each in topic.partitions],
+    topics = []
+    for topic in call.body.topics:
+        rows = yield from listed(
+            _described(cluster, each.partition_index, is_valid=is_valid) for each in topic.partitions
         )
-        for topic in call.body.topics
-    ]
+        topics.append(_Topic(topic_name=topic.topic_name, partitions=rows))
+        yield
     controller = cluster.brokers.controller
     node = DescribeQuorumResponse.Node
     listener = node.Listener(name="CONTROLLER", host=controller.host, port=controller.port)

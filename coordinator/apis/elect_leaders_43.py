@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from loadwise.coordinator import leadership
-from loadwise.coordinator.access import of_cluster, refused
+from loadwise.coordinator.access import of_cluster
 from loadwise.coordinator.calls import Call, Turns, listed
 from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.refusals import refusal_in_turns
 from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import ElectLeadersRequest, ElectLeadersResponse
@@ -26,7 +27,7 @@ def handle(call: Call[ElectLeadersRequest], cluster: Cluster) -> Turns[ElectLead
     asked = call.body.topic_partitions
     kind = call.body.election_type if call.version >= _KINDS else _PREFERRED
     if kind not in (_PREFERRED, _UNCLEAN):
-        refusal = refused(call, ErrorCode.INVALID_REQUEST, f"Unknown election type {kind}")
+        refusal = yield from refusal_in_turns(call, ErrorCode.INVALID_REQUEST, f"Unknown election type {kind}")
         assert isinstance(refusal, ElectLeadersResponse)
         return refusal
     is_preferred = kind == _PREFERRED
@@ -40,6 +41,7 @@ def handle(call: Call[ElectLeadersRequest], cluster: Cluster) -> Turns[ElectLead
         rows = yield from listed(_elected(cluster, name, number, is_preferred=is_preferred) for number in numbers)
         if asked is None:
             rows = [row for row in rows if row.error_code != ErrorCode.ELECTION_NOT_NEEDED]
+        yield
         results.append(_Topic(topic=name, partition_result=rows))
     return ElectLeadersResponse(error_code=ErrorCode.NONE, replica_election_results=results)
 

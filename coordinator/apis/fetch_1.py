@@ -10,11 +10,12 @@ committed records gets the records before the first open transaction, and the ab
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import NamedTuple
 
 from loadwise.coordinator.access import per_item, topics
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
-from loadwise.coordinator.calls import Call, DelayedFetch
+from loadwise.coordinator.calls import Call, DelayedFetch, Turns
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.replication import NO_EPOCH, NO_NODE, ReplicatedPartition
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -62,7 +63,7 @@ class _Wanted(NamedTuple):
 
 
 @_ONCE.before
-def handle(call: Call[FetchRequest], cluster: Cluster) -> FetchResponse | DelayedFetch:
+def handle(call: Call[FetchRequest], cluster: Cluster) -> Turns[FetchResponse | DelayedFetch]:
     """Answer at once if there are enough records or an error; otherwise delay the fetch."""
     body = call.body
     if call.version >= _SESSIONS and body.session_epoch not in _WITHOUT_SESSION:
@@ -72,29 +73,52 @@ def handle(call: Call[FetchRequest], cluster: Cluster) -> FetchResponse | Delaye
             responses=[],
             node_endpoints=[],
         )
-    wanted = [_resolve(call, cluster, topic) for topic in body.topics]
-    flat = [each for topic in wanted for each in topic]
-    logs = [each.log for each in flat]
+    version = cluster.topics.version
+    wanted = yield from _resolved(call, cluster)
     missing_bytes = min(body.min_bytes, body.max_bytes, _MAX_BYTES)
     committed_only = body.isolation_level == _READ_COMMITTED
-    for each, log in zip(flat, logs, strict=True):
+    ends: dict[PartitionLog, int] = {}
+    for each in chain.from_iterable(wanted):
+        yield
+        log = each.log
         if log is None or missing_bytes <= 0:
+            missing_bytes = 0
             break
-        end_offset = log.stable_offset if committed_only else log.high_watermark
-        missing_bytes -= log.available_bytes(each.offset, min(missing_bytes, each.max_bytes), end_offset)
-    if missing_bytes <= 0 or None in logs or body.max_wait_ms <= 0 or not logs:
-        return _response(call, cluster, wanted)
+        ends[log] = _end(log, committed_only=committed_only)
+        missing_bytes -= log.available_bytes(each.offset, min(missing_bytes, each.max_bytes), ends[log])
+    is_changed = version != cluster.topics.version or any(
+        _end(log, committed_only=committed_only) != end for log, end in ends.items()
+    )  # while others had their turn
+    if missing_bytes <= 0 or is_changed or body.max_wait_ms <= 0 or not ends:
+        return (yield from _response(call, cluster, wanted))
     return DelayedFetch(
-        # Looked up again, because the topic may be deleted or have another leader by then.
-        respond=lambda: _response(call, cluster, [_resolve(call, cluster, topic) for topic in body.topics]),
-        logs=[log for log in logs if log is not None],
+        respond=lambda: _later(call, cluster),
+        logs=ends.keys(),
         missing_bytes=missing_bytes,
         max_wait_ms=body.max_wait_ms,
         committed_only=committed_only,
     )
 
 
-def _resolve(call: Call[FetchRequest], cluster: Cluster, topic: FetchRequest.FetchTopic) -> list[_Wanted]:
+def _later(call: Call[FetchRequest], cluster: Cluster) -> Turns[FetchResponse]:
+    """Look up all partitions again, because a topic may be deleted or have another leader by now."""
+    wanted = yield from _resolved(call, cluster)
+    return (yield from _response(call, cluster, wanted))
+
+
+def _end(log: PartitionLog, *, committed_only: bool) -> int:
+    return log.stable_offset if committed_only else log.high_watermark
+
+
+def _resolved(call: Call[FetchRequest], cluster: Cluster) -> Turns[list[list[_Wanted]]]:
+    wanted = []
+    for topic in call.body.topics:
+        wanted.append((yield from _resolve(call, cluster, topic)))
+        yield
+    return wanted
+
+
+def _resolve(call: Call[FetchRequest], cluster: Cluster, topic: FetchRequest.FetchTopic) -> Turns[list[_Wanted]]:
     by_id = call.version >= _BY_ID
     found = cluster.topics.get_by_id(topic.topic_id) if by_id else cluster.topics.get(topic.topic)
     if found is not None and found.is_internal:
@@ -103,6 +127,7 @@ def _resolve(call: Call[FetchRequest], cluster: Cluster, topic: FetchRequest.Fet
     unknown = ErrorCode.UNKNOWN_TOPIC_ID if found is None and by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     wanted = []
     for each in topic.partitions:
+        yield
         partition = partitions[each.partition] if 0 <= each.partition < len(partitions) else None
         preferred = NO_NODE
         if partition is None:
@@ -121,15 +146,16 @@ def _resolve(call: Call[FetchRequest], cluster: Cluster, topic: FetchRequest.Fet
     return wanted
 
 
-def _response(call: Call[FetchRequest], cluster: Cluster, wanted: list[list[_Wanted]]) -> FetchResponse:
+def _response(call: Call[FetchRequest], cluster: Cluster, wanted: list[list[_Wanted]]) -> Turns[FetchResponse]:
     budget = min(call.body.max_bytes, _MAX_BYTES)
     committed_only = call.body.isolation_level == _READ_COMMITTED
-    is_empty = call.body.max_bytes >= 0  # in a slice of a large fetch, -1 means that it has enough
+    is_empty = True
     responses = []
-    moved = []
+    moved: set[int] = set()
     for topic, partitions in zip(call.body.topics, wanted, strict=True):
         rows = []
         for each in partitions:
+            yield
             records = b""
             log = each.log
             if log is not None and each.offset < log.end_offset and (budget > 0 or is_empty):
@@ -137,14 +163,14 @@ def _response(call: Call[FetchRequest], cluster: Cluster, wanted: list[list[_Wan
                     each.offset,
                     min(each.max_bytes, budget),
                     at_least_one=is_empty,
-                    end_offset=log.stable_offset if committed_only else log.high_watermark,
+                    end_offset=_end(log, committed_only=committed_only),
                 )
                 budget -= len(records)
                 is_empty = is_empty and not records
             row = _row(each, records, committed_only=committed_only)
             if each.partition is not None and each.error in _TOLD_THE_LEADER and call.version >= _NEW_LEADERS:
                 row.current_leader = current_leader(_Partition.LeaderIdAndEpoch, each.partition)
-                moved.append(each.partition)
+                moved.add(each.partition.leader)
             rows.append(row)
         responses.append(_Topic(topic=topic.topic, topic_id=topic.topic_id, partitions=rows))
     return FetchResponse(

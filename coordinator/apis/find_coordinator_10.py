@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from loadwise.coordinator.access import FAILED, Access, allowed, item_by_item, refused
-from loadwise.coordinator.calls import Call, Outcome
+from loadwise.coordinator.calls import Call, Outcome, Turns, listed
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, TRANSACTION_STATE
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
@@ -26,12 +26,13 @@ _SHARES = 6
 """The version since which shares have coordinators. Only brokers may ask, so clients get an error."""
 
 
-def handle(call: Call[FindCoordinatorRequest], cluster: Cluster) -> FindCoordinatorResponse:
+def handle(call: Call[FindCoordinatorRequest], cluster: Cluster) -> Turns[FindCoordinatorResponse]:
     """Return each key's broker, or an error for shares."""
     if call.version < _MANY_KEYS:
         return FindCoordinatorResponse(**_found(call, cluster, call.body.key))
     row = FindCoordinatorResponse.Coordinator
-    coordinators = [row(key=key, **_found(call, cluster, key)) for key in call.body.coordinator_keys]
+    keys = call.body.coordinator_keys
+    coordinators = yield from listed(row(key=key, **_found(call, cluster, key)) for key in keys)
     return FindCoordinatorResponse(coordinators=coordinators)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any, Protocol, TypeVar
 
 from loadwise.coordinator.access import Access, describable_topics, names, per_item
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
@@ -53,32 +53,30 @@ class _Request(Protocol):
     def include_authorized_operations(self) -> bool: ...
 
 
-def tell_operations(rows: Iterable[_Row], access: Access) -> None:
-    """Put the client's rights into the rows of the groups that were found."""
-    for row in rows:
-        if row.error_code is ErrorCode.NONE:
-            row.authorized_operations = access.operations(ResourceType.GROUP, row.group_id)
-
-
 def described(
     group_ids: Iterable[str],
     describe: Callable[[str], R],
     refuse: Callable[[str], R],
     *,
     max_members: int,
-) -> list[R]:
+    access: Access | None,
+) -> Turns[list[R]]:
     """Return a row for each id, and describe each group once.
 
     Beyond ``max_members`` in all rows together, ids get an error, so that a small request cannot ask for gigabytes.
-    That is enough for all members once.
+    That is enough for all members once. With ``access``, the rows of groups that were found have the client's rights.
     """
     known: dict[str, R] = {}
     rows = []
     members_left = max_members
     for group_id in group_ids:
         if group_id not in known:
-            known[group_id] = describe(group_id)
+            row = known[group_id] = describe(group_id)
+            yield len(row.members)
+            if access is not None and row.error_code is ErrorCode.NONE:
+                row.authorized_operations = access.operations(ResourceType.GROUP, group_id)
         row = known[group_id]
+        yield
         members_left -= len(row.members)
         rows.append(row if members_left >= 0 else refuse(group_id))
     return rows
@@ -94,7 +92,7 @@ def described_with_rights(
     describe: Callable[[Cluster, _Group], R],
     topics: Callable[[R], Iterable[str]],
     hidden: str = "The group has described topic(s) that the client is not authorized to describe.",
-) -> list[R]:
+) -> Turns[list[R]]:
     """Describe each group separately, with the client's rights if requested.
 
     ``find`` returns the group of an id if it has this ``kind`` (such as ``share``). ``describe`` builds its row of the
@@ -112,17 +110,15 @@ def described_with_rights(
             return found
         return refused(group_row, group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, hidden)
 
-    groups = described(
+    return described(
         call.body.group_ids,
         row,
         lambda group_id: refused(
             group_row, group_id, ErrorCode.INVALID_REQUEST, f"Group {group_id} is named too often in one request."
         ),
         max_members=cluster.settings.groups.max_members,
+        access=Access(call, cluster) if call.body.include_authorized_operations else None,
     )
-    if call.body.include_authorized_operations:
-        tell_operations(groups, Access(call, cluster))
-    return groups
 
 
 def refused(group_row: _RowClass[R], group_id: str, error: ErrorCode, message: str | None) -> R:

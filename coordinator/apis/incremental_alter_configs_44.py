@@ -11,7 +11,7 @@ from enum import IntEnum
 from loadwise.coordinator.access import open_to_all
 from loadwise.coordinator.apis.config_changes import RefusedChangeError, changed, check_rights
 from loadwise.coordinator.apis.config_rows import other_broker
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns
 from loadwise.coordinator.configs.definitions import Definitions, items
 from loadwise.coordinator.configs.loggers import ROOT, check_level, check_logger, set_level
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -28,10 +28,10 @@ class _Operation(IntEnum):
     SUBTRACT = 3
 
 
-def handle(call: Call[IncrementalAlterConfigsRequest], cluster: Cluster) -> IncrementalAlterConfigsResponse:
+def handle(call: Call[IncrementalAlterConfigsRequest], cluster: Cluster) -> Turns[IncrementalAlterConfigsResponse]:
     """Change the configs of each resource."""
     row = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
-    responses = changed(call, cluster, row, nulls=_nulls, change=_operated, change_loggers=_set_levels)
+    responses = yield from changed(call, cluster, row, nulls=_nulls, change=_operated, change_loggers=_set_levels)
     return IncrementalAlterConfigsResponse(responses=responses)
 
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from loadwise.coordinator.access import per_item, topics
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS
 from loadwise.coordinator.cluster.log import NO_OFFSET, NO_TIMESTAMP, PartitionLog, TimestampedOffset
 from loadwise.coordinator.cluster.replication import NO_EPOCH
@@ -38,16 +38,24 @@ _ONCE = EachOnce("partition_index")
 _Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 
 
-def handle(call: Call[ListOffsetsRequest], cluster: Cluster) -> ListOffsetsResponse:
+def handle(call: Call[ListOffsetsRequest], cluster: Cluster) -> Turns[ListOffsetsResponse]:
     """Look up each partition; repeated ones are answered once, with INVALID_REQUEST, as in Kafka."""
-    named = Counter((topic.name, each.partition_index) for topic in call.body.topics for each in topic.partitions)
+    named: Counter[tuple[str, int]] = Counter()
+    for topic in call.body.topics:
+        for each in topic.partitions:
+            named[topic.name, each.partition_index] += 1
+            yield
+        yield
     budget = ReadingBudget()
     topics = []
-    for topic in _ONCE.of(call).body.topics:
+    once = yield from _ONCE.of(call)
+    for topic in once.body.topics:
         if topic.name == CONSUMER_OFFSETS:
             cluster.offsets_topic.begin()
         partitions = []
+        yield
         for each in topic.partitions:
+            yield
             partition = cluster.topics.partition(topic.name, each.partition_index)
             found = TimestampedOffset()
             epoch = NO_EPOCH

@@ -15,12 +15,13 @@ from typing import TypeAlias
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
-from loadwise.coordinator.access import Access, cluster_operations, refused, with_body
+from loadwise.coordinator.access import Access, cluster_operations, with_body
 from loadwise.coordinator.calls import Call, EncodedBody, Turns, listed
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, Brokers
 from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, Topic, Topics, is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.refusals import refusal_in_turns
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import MetadataRequest, MetadataResponse
@@ -29,6 +30,8 @@ from loadwise.protocol.messages import body_in_turns
 _OPERATIONS = 8
 _CLUSTER_OPERATIONS = range(8, 11)
 _HAS_UNUSED_IDS = range(10, 12)
+_MAX_NAMES = 1000
+"""Responses to requests with more names are not cached, since the names are a part of the key."""
 _MAX_KEPT = 64
 _MAX_KEPT_BYTES = 16 * 1024 * 1024
 _Topic = MetadataResponse.MetadataResponseTopic
@@ -41,14 +44,14 @@ Wanted: TypeAlias = "tuple[tuple[str | None, UUID | None], ...] | None"
 
 
 def handle(call: Call[MetadataRequest], cluster: Cluster) -> Turns[EncodedBody | MetadataResponse]:
-    """Answer from the cache, or encode and cache; slices are not cached."""
-    refusal = _refusal(call)
+    """Answer from the cache, or encode and cache; what names too many topics is not cached."""
+    refusal = yield from _refusal(call)
     if refusal is not None:
         return refusal
-    wanted = _wanted(call)
+    wanted = yield from _wanted(call)
     if wanted is not None and _may_create(call, cluster):
-        _create_missing(cluster, [name for name, _ in wanted if name is not None])
-    if call.is_slice:
+        yield from _create_missing(cluster, [name for name, _ in wanted if name is not None])
+    if wanted is not None and len(wanted) > _MAX_NAMES:
         return (yield from _response(call, cluster, wanted))
     key = (call.version, wanted, cluster.topics.version, *_tells_operations(call))
     encoded_bodies = _ENCODED.setdefault(cluster.topics, {})
@@ -66,26 +69,37 @@ def handle(call: Call[MetadataRequest], cluster: Cluster) -> Turns[EncodedBody |
     return encoded
 
 
-def _wanted(call: Call[MetadataRequest]) -> Wanted:
+def _wanted(call: Call[MetadataRequest]) -> Turns[Wanted]:
     topics = call.body.topics
     if topics is None or (call.version == 0 and not topics):
         return None
     # Java writes an empty name beside an id. As in Kafka, names do not count beside ids.
-    ids = [topic.topic_id for topic in topics if topic.topic_id]
-    if ids:
-        return tuple((None, each) for each in dict.fromkeys(ids))
-    return tuple((name, None) for name in dict.fromkeys(topic.name for topic in topics))
+    ids: dict[tuple[None, UUID], None] = {}
+    names: dict[tuple[str | None, None], None] = {}
+    for topic in topics:
+        if topic.topic_id:
+            ids[None, topic.topic_id] = None
+        else:
+            names[topic.name, None] = None
+        yield
+    return tuple(ids or names)
 
 
-def _refusal(call: Call[MetadataRequest]) -> MetadataResponse | None:
+def _refusal(call: Call[MetadataRequest]) -> Turns[MetadataResponse | None]:
     """Return the error for topics by id in versions that have the field, and do not use it yet."""
     topics = call.body.topics or ()
-    if call.version not in _HAS_UNUSED_IDS or not any(topic.topic_id or topic.name is None for topic in topics):
+    if call.version not in _HAS_UNUSED_IDS:
+        return None
+    for topic in topics:
+        if topic.topic_id or topic.name is None:
+            break
+        yield
+    else:
         return None
     row = MetadataRequest.MetadataRequestTopic
-    named = [row(name=topic.name or "", topic_id=topic.topic_id) for topic in topics]
+    named = yield from listed(row(name=topic.name or "", topic_id=topic.topic_id) for topic in topics)
     message = "Topics are requested by id from version 12 on."
-    refusal = refused(with_body(call, {"topics": named}), ErrorCode.INVALID_REQUEST, message)
+    refusal = yield from refusal_in_turns(with_body(call, {"topics": named}), ErrorCode.INVALID_REQUEST, message)
     assert isinstance(refusal, MetadataResponse)
     return refusal
 
@@ -103,7 +117,7 @@ def _tells_operations(call: Call[MetadataRequest]) -> tuple[bool, bool]:
     )
 
 
-def _create_missing(cluster: Cluster, names: Iterable[str]) -> None:
+def _create_missing(cluster: Cluster, names: Iterable[str]) -> Turns[None]:
     """Create missing topics, up to the limit of a request.
 
     The others get UNKNOWN_TOPIC_OR_PARTITION, so that clients retry. Kafka returns it for all while it creates them.
@@ -111,6 +125,7 @@ def _create_missing(cluster: Cluster, names: Iterable[str]) -> None:
     partitions = cluster.settings.default_partitions
     left = MAX_NEW_PARTITIONS
     for name in names:
+        yield
         if name == CONSUMER_OFFSETS:
             cluster.offsets_topic.make()
         elif cluster.topics.get(name) is None and cluster.topics.refusal(name, partitions) is None:
@@ -118,6 +133,7 @@ def _create_missing(cluster: Cluster, names: Iterable[str]) -> None:
                 return
             left -= partitions
             cluster.topics.create(name, partitions)
+            yield partitions
 
 
 def _response(
@@ -206,10 +222,10 @@ def guard(call: Call[MetadataRequest], cluster: Cluster, _: Handler) -> Turns[Me
     not the topic exists. Topics are created if the client may create them.
     """
     access = Access(call, cluster)
-    refusal = _refusal(call)
+    refusal = yield from _refusal(call)
     if refusal is not None:
         return refusal
-    wanted = _wanted(call)
+    wanted = yield from _wanted(call)
     if wanted is None:
         return (yield from _response(call, cluster, None, access))
     allowed: list[tuple[str | None, UUID | None]] = []
@@ -229,12 +245,11 @@ def guard(call: Call[MetadataRequest], cluster: Cluster, _: Handler) -> Turns[Me
         else:
             allowed.append((name, topic_id))
         yield
-    _create_missing(cluster, missing)
+    yield from _create_missing(cluster, missing)
     response = yield from _response(call, cluster, tuple(allowed))
-    response.topics = [
-        *response.topics,
-        *(_refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, topic_id) for name, topic_id in refused),
-    ]
+    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    rows = yield from listed(_refused(error, name, topic_id) for name, topic_id in refused)
+    response.topics = [*response.topics, *rows]
     return response
 
 

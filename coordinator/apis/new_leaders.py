@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Set
 from typing import Protocol, TypeVar
 
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
@@ -24,8 +24,7 @@ def current_leader(row: _Leaders[R_co], partition: ReplicatedPartition) -> R_co:
     return row(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
 
 
-def node_endpoints(row: _Nodes[R_co], cluster: Cluster, partitions: Iterable[ReplicatedPartition]) -> list[R_co]:
-    """Return the brokers that lead these partitions, as ``NodeEndpoint`` rows, each once."""
-    leaders = sorted({partition.leader for partition in partitions})
-    nodes = [node for node in map(cluster.brokers.node, leaders) if node is not None]
+def node_endpoints(row: _Nodes[R_co], cluster: Cluster, leaders: Set[int]) -> list[R_co]:
+    """Return these brokers as ``NodeEndpoint`` rows."""
+    nodes = [node for node in map(cluster.brokers.node, sorted(leaders)) if node is not None]
     return [row(node_id=node.id, host=node.host, port=node.port, rack=node.rack) for node in nodes]

@@ -6,13 +6,10 @@ GROUP_ID_NOT_FOUND, KIP-848; v10 topics by id (KIP-516).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-
 from loadwise.coordinator.access import Need, per_item, topics
-from loadwise.coordinator.calls import Call, GroupRequest
-from loadwise.coordinator.groups.effects import CommitReply
-from loadwise.coordinator.groups.events import CommitOffsets, Committer
+from loadwise.coordinator.apis.commits import Commits
+from loadwise.coordinator.calls import Call, Turns
+from loadwise.coordinator.groups.events import Committer
 from loadwise.coordinator.groups.offsets import is_too_long
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -23,31 +20,35 @@ from loadwise.protocol.kafka_messages import OffsetCommitRequest, OffsetCommitRe
 _EPOCHS = 9
 _RETENTION_TIMES = range(2, 5)
 _BY_ID = 10
-_OF_THE_GROUP = frozenset({ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE})
-"""Partition errors with which the group still checks the request; the group's error has priority."""
 _Asked = OffsetCommitRequest.OffsetCommitRequestTopic
 _Topic = OffsetCommitResponse.OffsetCommitResponseTopic
+_Row = _Topic.OffsetCommitResponsePartition
 
 
-def handle(call: Call[OffsetCommitRequest], cluster: Cluster) -> GroupRequest | OffsetCommitResponse:
-    """Check each partition, then let the group check the client; what passes both is stored."""
+def handle(call: Call[OffsetCommitRequest], cluster: Cluster) -> Turns[OffsetCommitResponse]:
+    """Check each partition, then let the group check the client; what passes both is stored.
+
+    What passes in one turn is stored together.
+    """
     body = call.body
-    offsets: dict[Partition, CommittedOffset] = {}
-    names = [_name(call, cluster, topic) for topic in body.topics]
-    errors = [
-        [_error(call, cluster, name, each, offsets) for each in topic.partitions]
-        for topic, name in zip(body.topics, names, strict=True)
-    ]
-    if not any(error in _OF_THE_GROUP for row in errors for error in row):
-        return _respond(call, CommitReply(), errors=errors)  # the group does not see the request, as in Kafka
     who = Committer(
         member_id=body.member_id,
         instance_id=body.group_instance_id,
         generation=body.generation_id_or_member_epoch,
         knows_epochs=call.version >= _EPOCHS,
     )
-    event = CommitOffsets(token=call.token, who=who, offsets=offsets)
-    return GroupRequest(body.group_id, event, partial(_respond, errors=errors))
+    commits = Commits(call, cluster, body.group_id, who)
+    topics = []
+    for topic in body.topics:
+        rows: list[_Row] = []
+        topics.append(_Topic(name=topic.name, topic_id=topic.topic_id, partitions=rows))
+        yield from commits.row_made()
+        for each in topic.partitions:
+            error = _error(call, cluster, _name(call, cluster, topic), each, commits.offsets)
+            rows.append(_Row(partition_index=each.partition_index, error_code=error))
+            yield from commits.row_made(rows[-1])
+    commits.store()
+    return OffsetCommitResponse(topics=topics)
 
 
 def _error(
@@ -74,22 +75,6 @@ def _error(
         expires_ms=cluster.now_ms + call.body.retention_time_ms if has_retention else None,
     )
     return ErrorCode.NONE
-
-
-def _respond(
-    call: Call[OffsetCommitRequest], reply: CommitReply, *, errors: Sequence[Sequence[ErrorCode]]
-) -> OffsetCommitResponse:
-    topics = []
-    for topic, row in zip(call.body.topics, errors, strict=True):
-        partitions = [
-            _Topic.OffsetCommitResponsePartition(
-                partition_index=each.partition_index,
-                error_code=(reply.error or error) if error in _OF_THE_GROUP else error,
-            )
-            for each, error in zip(topic.partitions, row, strict=True)
-        ]
-        topics.append(_Topic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
-    return OffsetCommitResponse(topics=topics)
 
 
 def _name(call: Call[OffsetCommitRequest], cluster: Cluster, topic: _Asked) -> str | None:

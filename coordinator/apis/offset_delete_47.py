@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadwise.coordinator.access import Need, per_item, topics
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns, listed
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
@@ -14,7 +14,7 @@ _Topic = OffsetDeleteResponse.OffsetDeleteResponseTopic
 _Partition = _Topic.OffsetDeleteResponsePartition
 
 
-def handle(call: Call[OffsetDeleteRequest], cluster: Cluster) -> OffsetDeleteResponse:
+def handle(call: Call[OffsetDeleteRequest], cluster: Cluster) -> Turns[OffsetDeleteResponse]:
     """Delete offsets by partition; subscribed topics keep their offsets."""
     group_id = call.body.group_id
     if not group_id:
@@ -31,24 +31,27 @@ def handle(call: Call[OffsetDeleteRequest], cluster: Cluster) -> OffsetDeleteRes
     missing: dict[str, list[_Partition]] = {}
     others: list[tuple[str, list[_Partition]]] = []
     for topic in call.body.topics:
+        outcome = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic.name in is_read else ErrorCode.NONE
         there = []
+        yield
         for each in topic.partitions:
+            yield
             if cluster.topics.log(topic.name, each.partition_index) is None:
                 row = _Partition(partition_index=each.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
                 missing.setdefault(topic.name, []).append(row)
-            else:
-                there.append(each.partition_index)
-        outcome = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic.name in is_read else ErrorCode.NONE
-        if outcome is ErrorCode.NONE:
-            cluster.groups.forget_offsets(group_id, [Partition(topic.name, number) for number in there])
+                continue
+            there.append(_Partition(partition_index=each.partition_index, error_code=outcome))
+            if outcome is ErrorCode.NONE:
+                cluster.groups.forget_offsets(group_id, [Partition(topic.name, each.partition_index)])
         if there:
-            others.append((topic.name, [_Partition(partition_index=number, error_code=outcome) for number in there]))
+            others.append((topic.name, there))
     # Kafka answers first what does not exist, and adds to its rows.
     if missing:
         for name, rows in others:
+            yield
             missing.setdefault(name, []).extend(rows)
         others = list(missing.items())
-    topics = [_Topic(name=name, partitions=rows) for name, rows in others]
+    topics = yield from listed(_Topic(name=name, partitions=rows) for name, rows in others)
     return OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=topics)
 
 

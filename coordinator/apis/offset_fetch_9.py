@@ -179,12 +179,15 @@ def guard(call: Call[OffsetFetchRequest], cluster: Cluster, _: Handler) -> Turns
         if response.error_code is ErrorCode.NONE:
             response.topics = yield from _visible(access, call.body.topics, response.topics)
         return response
-    forbidden = [not access.may(Operation.DESCRIBE, ResourceType.GROUP, each.group_id) for each in call.body.groups]
+    forbidden = yield from listed(
+        not access.may(Operation.DESCRIBE, ResourceType.GROUP, each.group_id) for each in call.body.groups
+    )
     allowed = [each for each, is_forbidden in zip(call.body.groups, forbidden, strict=True) if not is_forbidden]
     response = yield from handle(with_body(call, {"groups": allowed}), cluster)
     answered = iter(response.groups)
     response.groups = []
     for each, is_forbidden in zip(call.body.groups, forbidden, strict=True):
+        yield
         if is_forbidden:
             group = _Group(group_id=each.group_id, topics=[], error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
         else:

@@ -6,7 +6,7 @@ Consumers validate their positions with it. v2 leader epoch in request and respo
 from __future__ import annotations
 
 from loadwise.coordinator.access import Access, item_by_item, topics
-from loadwise.coordinator.calls import Call, Outcome
+from loadwise.coordinator.calls import Call, Outcome, Turns
 from loadwise.coordinator.cluster.leader_epochs import EpochEnd
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
@@ -16,7 +16,7 @@ from loadwise.protocol.kafka_messages import OffsetForLeaderEpochRequest, Offset
 _Topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
 
 
-def handle(call: Call[OffsetForLeaderEpochRequest], cluster: Cluster) -> OffsetForLeaderEpochResponse:
+def handle(call: Call[OffsetForLeaderEpochRequest], cluster: Cluster) -> Turns[OffsetForLeaderEpochResponse]:
     """Look up each partition."""
     topics = []
     for topic in call.body.topics:
@@ -35,6 +35,8 @@ def handle(call: Call[OffsetForLeaderEpochRequest], cluster: Cluster) -> OffsetF
                     error_code=error, partition=each.partition, leader_epoch=end.epoch, end_offset=end.end_offset
                 )
             )
+            yield
+        yield
         topics.append(_Topic(topic=topic.topic, partitions=partitions))
     return OffsetForLeaderEpochResponse(topics=topics)
 

@@ -7,11 +7,9 @@ closed, so that the producer refreshes its metadata, as in Kafka.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from loadwise.coordinator.access import Access, item_by_item, refused, topics
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
-from loadwise.coordinator.calls import Call, HangUp, NoAnswer, Outcome
+from loadwise.coordinator.calls import Call, HangUp, NoAnswer, Outcome, Turns
 from loadwise.coordinator.cluster.log import NO_OFFSET, Appended
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.groups.partitions import Partition
@@ -48,13 +46,13 @@ _ONCE = EachOnce(
 
 
 @_ONCE.before
-def handle(call: Call[ProduceRequest], cluster: Cluster) -> ProduceResponse | NoAnswer | HangUp:
+def handle(call: Call[ProduceRequest], cluster: Cluster) -> Turns[ProduceResponse | NoAnswer | HangUp]:
     """Append each batch separately; a batch with an error does not affect the others."""
     body = call.body
     failures = 0
     responses = []
-    moved: list[ReplicatedPartition] = []
-    whole_error = _whole_error(body)
+    moved: set[int] = set()
+    whole_error, _ = yield from _whole_error(body)
     for topic_data in body.topic_data:
         by_id = call.version >= _BY_ID
         found = cluster.topics.get_by_id(topic_data.topic_id) if by_id else cluster.topics.get(topic_data.name)
@@ -62,6 +60,7 @@ def handle(call: Call[ProduceRequest], cluster: Cluster) -> ProduceResponse | No
         there = [] if found is None else found.partitions
         partitions = []
         for data in topic_data.partition_data:
+            yield
             records = data.records or b""
             if whole_error is not ErrorCode.NONE:
                 appended = Appended(whole_error)
@@ -77,7 +76,7 @@ def handle(call: Call[ProduceRequest], cluster: Cluster) -> ProduceResponse | No
                 appended = Appended(ErrorCode.INVALID_TOPIC_EXCEPTION)
             elif there[data.index].leader != call.node_id:
                 appended = Appended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-                moved.append(there[data.index])
+                moved.add(there[data.index].leader)
             elif body.acks == _ALL and there[data.index].is_under_min_isr:
                 appended = Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
             else:
@@ -86,9 +85,10 @@ def handle(call: Call[ProduceRequest], cluster: Cluster) -> ProduceResponse | No
             start_offset = there[data.index].log.start_offset if appended.error is ErrorCode.NONE else NO_OFFSET
             row = _answer(data.index, appended, start_offset)
             if appended.error is ErrorCode.NOT_LEADER_OR_FOLLOWER and call.version >= _NEW_LEADERS:
-                row.current_leader = current_leader(_Partition.LeaderIdAndEpoch, moved[-1])
+                row.current_leader = current_leader(_Partition.LeaderIdAndEpoch, there[data.index])
             failures += appended.error is not ErrorCode.NONE
             partitions.append(row)
+        yield
         responses.append(_Topic(name=topic_data.name, topic_id=topic_data.topic_id, partition_responses=partitions))
     if body.acks == 0:
         return HangUp(f"{failures} partitions of a Produce with acks=0 failed") if failures else NoAnswer()
@@ -96,19 +96,23 @@ def handle(call: Call[ProduceRequest], cluster: Cluster) -> ProduceResponse | No
     return ProduceResponse(responses=responses, node_endpoints=endpoints)
 
 
-def _batches(body: ProduceRequest) -> Iterator[bytes]:
-    return (data.records for topic in body.topic_data for data in topic.partition_data if data.records is not None)
+def _whole_error(body: ProduceRequest) -> Turns[tuple[ErrorCode, bool]]:
+    """Return the error of the whole request, and whether it has transactional batches.
 
-
-def _whole_error(body: ProduceRequest) -> ErrorCode:
-    """Return the error of the whole request: malformed batches, or a transaction without an id."""
-    try:
-        is_transactional = any(map(begins_transactional, _batches(body)))
-    except MalformedBytesError:
-        return ErrorCode.CORRUPT_MESSAGE
+    An error are malformed batches, or a transaction without an id.
+    """
+    is_transactional = False
+    for topic in body.topic_data:
+        yield
+        for data in topic.partition_data:
+            yield
+            try:
+                is_transactional = is_transactional or (data.records is not None and begins_transactional(data.records))
+            except MalformedBytesError:
+                return ErrorCode.CORRUPT_MESSAGE, is_transactional
     if is_transactional and body.transactional_id is None:
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    return ErrorCode.NONE
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, is_transactional
+    return ErrorCode.NONE, is_transactional
 
 
 def _problem(records: bytes) -> str | None:
@@ -173,14 +177,14 @@ def _answer(index: int, appended: Appended, start_offset: int) -> _Partition:
 
 
 @_ONCE.before
-def guard(call: Call[ProduceRequest], cluster: Cluster, handle: Handler) -> Outcome:
-    error = _whole_error(call.body)
+def guard(call: Call[ProduceRequest], cluster: Cluster, handle: Handler) -> Turns[Outcome]:
+    error, is_transactional = yield from _whole_error(call.body)
     if error is not ErrorCode.NONE:
         return handle(call, cluster) if error is ErrorCode.CORRUPT_MESSAGE else refused(call, error)
     transactional_id = call.body.transactional_id
     if (
         transactional_id is not None
-        and any(map(begins_transactional, _batches(call.body)))
+        and is_transactional
         and not Access(call, cluster).may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
     ):
         return refused(call, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)

@@ -122,6 +122,11 @@ class Authorizer:
         for record in records:
             self._take(record)
 
+    @property
+    def size(self) -> int:
+        """How many ACLs there are."""
+        return len(self._acls)
+
     def matching(self, wanted: AclFilter) -> list[Acl]:
         """All ACLs that a filter lets through."""
         return [acl for acl in self._acls if wanted.matches(acl)]

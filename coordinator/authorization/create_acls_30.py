@@ -9,7 +9,7 @@ from loadwise.coordinator.access import of_cluster
 from loadwise.coordinator.authorization.acl_rows import NO_AUTHORIZER
 from loadwise.coordinator.authorization.acls import Acl, PatternType, Permission
 from loadwise.coordinator.authorization.feature import ClusterAcls
-from loadwise.coordinator.calls import Call, HangUp
+from loadwise.coordinator.calls import Call, HangUp, Turns, listed
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
@@ -18,9 +18,9 @@ from loadwise.protocol.kafka_messages import CreateAclsRequest, CreateAclsRespon
 _Result = CreateAclsResponse.AclCreationResult
 
 
-def handle(call: Call[CreateAclsRequest], cluster: Cluster) -> CreateAclsResponse | HangUp:
+def handle(call: Call[CreateAclsRequest], cluster: Cluster) -> Turns[CreateAclsResponse | HangUp]:
     """Add each ACL separately; an existing one is no error."""
-    acls = [
+    acls = yield from listed(
         Acl(
             ResourceType(each.resource_type),
             each.resource_name,
@@ -31,13 +31,18 @@ def handle(call: Call[CreateAclsRequest], cluster: Cluster) -> CreateAclsRespons
             Permission(each.permission_type),
         )
         for each in call.body.creations
-    ]
-    if any(0 in _numbers(each) for each in call.body.creations):
-        return HangUp("a CreateAcls contains the number of UNKNOWN")
-    if any(_is_for_filters(acl) for acl in acls):
+    )
+    is_refused = False
+    for each, acl in zip(call.body.creations, acls, strict=True):
+        yield
+        if 0 in _numbers(each):
+            return HangUp("a CreateAcls contains the number of UNKNOWN")
+        is_refused = is_refused or _is_for_filters(acl)
+    if is_refused:
         refused = _Result(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, error_message=None)
         return CreateAclsResponse(results=[refused for _ in acls])
-    return CreateAclsResponse(results=[_created(cluster, acl) for acl in acls])
+    results = yield from listed(_created(cluster, acl) for acl in acls)
+    return CreateAclsResponse(results=results)
 
 
 def _numbers(creation: CreateAclsRequest.AclCreation) -> tuple[int, ...]:

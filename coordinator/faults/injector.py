@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from loadwise.coordinator.calls import Answer, Call, HangUp, Response
+from loadwise.coordinator.calls import Answer, Call, HangUp, Outcome, Response, Turns
 from loadwise.coordinator.faults.rules import Action, AnswerError, Corrupt, Delay, Disconnect, Drop, Faults
 from loadwise.coordinator.faults.subjects import subject_of
 from loadwise.coordinator.groups.deadlines import Deadlines
@@ -79,6 +79,10 @@ class FaultInjector:
         """Return `Router.has_unfinished`."""
         return self.router.has_unfinished
 
+    def begin(self, call: Call, turns: Turns[Outcome]) -> None:
+        """Call `Router.begin`."""
+        self.router.begin(call, turns)
+
     def go_on(self, now_ms: int) -> list[Answer]:
         """Call `Router.go_on`."""
         return self._passed(self.router.go_on(now_ms), now_ms)
@@ -86,10 +90,6 @@ class FaultInjector:
     def operate(self, operation: Callable[[Groups, int], Iterable[Reply]], now_ms: int) -> list[Answer]:
         """Run an operation on the groups that no client requested."""
         return self._passed(self.router.operate(operation, now_ms), now_ms)
-
-    def hurry(self, token: Token, now_ms: int) -> list[Answer]:
-        """Call `Router.hurry`."""
-        return self._passed(self.router.hurry(token, now_ms), now_ms)
 
     def forget(self, token: Token) -> None:
         """Drop a waiting request whose client disconnected."""

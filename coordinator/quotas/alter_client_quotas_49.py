@@ -6,7 +6,7 @@ v1 flexible.
 from __future__ import annotations
 
 from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns
 from loadwise.coordinator.configs.definitions import BadConfigError
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.quotas.feature import ClusterQuotas
@@ -17,10 +17,11 @@ from loadwise.protocol.kafka_messages import AlterClientQuotasRequest, AlterClie
 _Entry = AlterClientQuotasResponse.EntryData
 
 
-def handle(call: Call[AlterClientQuotasRequest], cluster: Cluster) -> AlterClientQuotasResponse:
+def handle(call: Call[AlterClientQuotasRequest], cluster: Cluster) -> Turns[AlterClientQuotasResponse]:
     """Change each entity separately; one that is named again is not changed again, and gets an error."""
     entries: dict[frozenset[tuple[str, str | None]], _Entry] = {}
     for entry in call.body.entries:
+        yield 1 + len(entry.entity)
         error, message = ErrorCode.NONE, None
         entity = {each.entity_type: each.entity_name for each in entry.entity}  # as in Kafka, the last of a type counts
         changes = {each.key: None if each.remove else each.value for each in entry.ops}

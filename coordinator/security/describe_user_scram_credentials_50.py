@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns, counted, listed
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.coordinator.security.alter_user_scram_credentials_51 import SCRAM_TYPES
@@ -16,10 +14,13 @@ from loadwise.protocol.kafka_messages import DescribeUserScramCredentialsRequest
 _Result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
 
 
-def handle(call: Call[DescribeUserScramCredentialsRequest], cluster: Cluster) -> DescribeUserScramCredentialsResponse:
+def handle(
+    call: Call[DescribeUserScramCredentialsRequest], cluster: Cluster
+) -> Turns[DescribeUserScramCredentialsResponse]:
     """Describe the named users, or all."""
-    named = Counter(each.name for each in call.body.users or ())
-    results = [_result(cluster, name, named[name]) for name in named or ClusterLogins.of(cluster).users.scram_names]
+    named = yield from counted(each.name for each in call.body.users or ())
+    names = list(named or ClusterLogins.of(cluster).users.scram_names)
+    results = yield from listed(_result(cluster, name, named[name]) for name in names)
     return DescribeUserScramCredentialsResponse(error_code=ErrorCode.NONE, error_message=None, results=results)
 
 

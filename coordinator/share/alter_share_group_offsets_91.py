@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from loadwise.coordinator.access import OF_GROUP_MEMBERS, Access
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.share.administration import fails, refusal
@@ -18,7 +18,7 @@ _Topic = AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic
 _Partition = _Topic.AlterShareGroupOffsetsResponsePartition
 
 
-def handle(call: Call[AlterShareGroupOffsetsRequest], cluster: Cluster) -> AlterShareGroupOffsetsResponse:
+def handle(call: Call[AlterShareGroupOffsetsRequest], cluster: Cluster) -> Turns[AlterShareGroupOffsetsResponse]:
     """Set each partition separately, and drop its records' states. A missing group is created."""
     group_id = call.body.group_id
     error, message = refusal(call, cluster)
@@ -32,6 +32,7 @@ def handle(call: Call[AlterShareGroupOffsetsRequest], cluster: Cluster) -> Alter
         return AlterShareGroupOffsetsResponse(error_code=error, error_message=message, responses=[])
     access = Access(call, cluster)
     for asked in call.body.topics:
+        yield 1 + len(asked.partitions)
         numbers = [each.partition_index for each in asked.partitions]
         may = access.may(Operation.READ, ResourceType.TOPIC, asked.topic_name)
         if may and fails(cluster, group_id, asked.topic_name, numbers):
@@ -51,6 +52,8 @@ def handle(call: Call[AlterShareGroupOffsetsRequest], cluster: Cluster) -> Alter
                 key = ShareKey(group_id, topic.id, each.partition_index)
                 ShareGroups.of(cluster).shares.set_start(key, each.start_offset)
             rows.append(_Partition(partition_index=each.partition_index, error_code=outcome, error_message=problem))
+            yield
+        yield
     responses = [
         _Topic(topic_name=name, topic_id=topic_id, partitions=rows) for name, (topic_id, rows) in topics.items()
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loadwise.coordinator.access import Access, allowed, open_to_all
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.named_twice import Repeats
 from loadwise.coordinator.rights import Operation, ResourceType
@@ -24,7 +24,7 @@ _MAX_LAG = 2**63 - 1
 """The field's maximum, because an administrator may set any offset, even the smallest."""
 
 
-def handle(call: Call[DescribeShareGroupOffsetsRequest], cluster: Cluster) -> DescribeShareGroupOffsetsResponse:
+def handle(call: Call[DescribeShareGroupOffsetsRequest], cluster: Cluster) -> Turns[DescribeShareGroupOffsetsResponse]:
     """Describe each group separately: the named partitions, or all with a state.
 
     As in Kafka, a missing group has no state and no error.
@@ -33,12 +33,13 @@ def handle(call: Call[DescribeShareGroupOffsetsRequest], cluster: Cluster) -> De
     repeats = Repeats()
     for asked in call.body.groups:
         group = ShareGroups.of(cluster).shares.group(asked.group_id)
+        yield
         partitions = 0
         if asked.topics is None and group is not None:
             state = group.hard_state
             partitions = sum(len(state.known(topic_id)) for topic_id in state.known_topics)
         if repeats.allow(asked.group_id, partitions):
-            rows.append(_describe(call, cluster, asked))
+            rows.append((yield from _describe(call, cluster, asked)))
         else:
             message = f"Group {asked.group_id} is named too often in one request."
             rows.append(
@@ -47,7 +48,7 @@ def handle(call: Call[DescribeShareGroupOffsetsRequest], cluster: Cluster) -> De
     return DescribeShareGroupOffsetsResponse(groups=rows)
 
 
-def _describe(call: Call[DescribeShareGroupOffsetsRequest], cluster: Cluster, asked: _Asked) -> _Group:
+def _describe(call: Call[DescribeShareGroupOffsetsRequest], cluster: Cluster, asked: _Asked) -> Turns[_Group]:
     group = ShareGroups.of(cluster).shares.group(asked.group_id)
     access = Access(call, cluster)
     error = allowed(access, Operation.DESCRIBE, ResourceType.GROUP, asked.group_id)
@@ -69,21 +70,24 @@ def _describe(call: Call[DescribeShareGroupOffsetsRequest], cluster: Cluster, as
         if asked.topics is not None:
             named: dict[str, dict[int, None]] = {}
             for each in asked.topics:
+                yield
                 named.setdefault(each.topic_name, {}).update(dict.fromkeys(each.partitions))
             known = {name: list(numbers) for name, numbers in named.items()}
         for name, numbers in known.items():
+            yield
             refused = allowed(access, Operation.DESCRIBE, ResourceType.TOPIC, name)
             if refused is ErrorCode.NONE and fails(cluster, asked.group_id, name, numbers):
                 error = ErrorCode.UNKNOWN_SERVER_ERROR
                 return _Group(group_id=asked.group_id, topics=[], error_code=error, error_message=None)
-            topics.append(_topic(cluster, asked.group_id, name, numbers, refused))
+            topics.append((yield from _topic(cluster, asked.group_id, name, numbers, refused)))
     return _Group(group_id=asked.group_id, topics=topics, error_code=error, error_message=None)
 
 
-def _topic(cluster: Cluster, group_id: str, name: str, numbers: Sequence[int], error: ErrorCode) -> _Topic:
+def _topic(cluster: Cluster, group_id: str, name: str, numbers: Sequence[int], error: ErrorCode) -> Turns[_Topic]:
     topic = cluster.topics.get(name) if error is ErrorCode.NONE else None  # a forbidden topic is not described
     rows = []
     for number in numbers:
+        yield
         start, lag, epoch = _UNKNOWN, _UNKNOWN, 0
         partition = cluster.topics.partition(name, number)
         state = None if topic is None else ShareGroups.of(cluster).shares.state(group_id, topic.id, number)

@@ -59,7 +59,7 @@ def handle(call: Call[ShareAcknowledgeRequest], cluster: Cluster) -> ShareAcknow
         error_message=None,
         acquisition_lock_timeout_ms=ShareGroups.of(cluster).limits(key.group_id).record_lock_duration_ms,
         responses=[_Topic(topic_id=topic_id, partitions=partitions) for topic_id, partitions in rows.items()],
-        node_endpoints=node_endpoints(ShareAcknowledgeResponse.NodeEndpoint, cluster, moved),
+        node_endpoints=node_endpoints(ShareAcknowledgeResponse.NodeEndpoint, cluster, {each.leader for each in moved}),
     )
 
 

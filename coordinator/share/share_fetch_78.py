@@ -218,7 +218,7 @@ def _response(
         error_message=None,
         acquisition_lock_timeout_ms=ShareGroups.of(cluster).limits(session_key(call).group_id).record_lock_duration_ms,
         responses=[_Topic(topic_id=topic_id, partitions=rows) for topic_id, rows in topics.items()],
-        node_endpoints=node_endpoints(ShareFetchResponse.NodeEndpoint, cluster, moved),
+        node_endpoints=node_endpoints(ShareFetchResponse.NodeEndpoint, cluster, {each.leader for each in moved}),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from loadwise.coordinator.apis.group_descriptions import DESCRIBES_GROUPS, described_with_rights
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.group import ShareGroup
@@ -17,10 +17,12 @@ _Group = ShareGroupDescribeResponse.DescribedGroup
 _Member = _Group.Member
 
 
-def handle(call: Call[ShareGroupDescribeRequest], cluster: Cluster) -> ShareGroupDescribeResponse:
+def handle(call: Call[ShareGroupDescribeRequest], cluster: Cluster) -> Turns[ShareGroupDescribeResponse]:
     """Describe each group separately; one of another kind is not found."""
     find = ShareGroups.of(cluster).shares.group
-    groups = described_with_rights(call, cluster, _Group, kind="share", find=find, describe=_describe, topics=_topics)
+    groups = yield from described_with_rights(
+        call, cluster, _Group, kind="share", find=find, describe=_describe, topics=_topics
+    )
     return ShareGroupDescribeResponse(groups=groups)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from loadwise.coordinator.apis.group_descriptions import DESCRIBES_GROUPS, described_with_rights
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.streams.feature import StreamsGroups
 from loadwise.coordinator.streams.group import StreamsGroup
@@ -21,10 +21,10 @@ _Member = _Group.Member
 _HIDDEN = "The described group uses topics that the client is not authorized to describe."
 
 
-def handle(call: Call[StreamsGroupDescribeRequest], cluster: Cluster) -> StreamsGroupDescribeResponse:
+def handle(call: Call[StreamsGroupDescribeRequest], cluster: Cluster) -> Turns[StreamsGroupDescribeResponse]:
     """Describe each group separately; one of another kind is not found."""
     find = StreamsGroups.of(cluster).group
-    groups = described_with_rights(
+    groups = yield from described_with_rights(
         call, cluster, _Group, kind="streams", find=find, describe=_describe, topics=_topics, hidden=_HIDDEN
     )
     return StreamsGroupDescribeResponse(groups=groups)

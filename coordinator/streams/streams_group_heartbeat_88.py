@@ -11,7 +11,7 @@ from functools import partial
 from loadwise.coordinator.access import Access
 from loadwise.coordinator.apis import create_topics_19 as create_topics
 from loadwise.coordinator.apis.member_heartbeats import blank, guarding
-from loadwise.coordinator.calls import Call, GroupRequest
+from loadwise.coordinator.calls import Call, GroupRequest, whole
 from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS
 from loadwise.coordinator.cluster.topics import is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -281,7 +281,7 @@ def _make(
         body = _CreateTopics(topics=rows, timeout_ms=0, validate_only=False)
         request = call.request._replace(api=api, version=api.max_version, body=body)
         creation: Call = call._replace(request=request)
-        for topic in create_topics.handle(creation, cluster).topics:
+        for topic in whole(create_topics.handle(creation, cluster)).topics:
             if topic.error_code is not ErrorCode.NONE:
                 StreamsGroups.of(cluster).failed_topics.add(
                     topic.name, topic.error_message or "", cluster.now_ms + retry_ms

@@ -10,7 +10,7 @@ from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 from loadwise.coordinator.access import Access, Need, of_cluster, refused_without
-from loadwise.coordinator.calls import Call, Outcome
+from loadwise.coordinator.calls import Call, Outcome, Turns
 from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
@@ -39,7 +39,7 @@ class _Asked(NamedTuple):
     verify_only: bool = False
 
 
-def handle(call: Call[AddPartitionsToTxnRequest], cluster: Cluster) -> AddPartitionsToTxnResponse:
+def handle(call: Call[AddPartitionsToTxnRequest], cluster: Cluster) -> Turns[AddPartitionsToTxnResponse]:
     """Add all partitions of a transaction, or none of them."""
     body = call.body
     if call.version >= _MANY:
@@ -48,8 +48,10 @@ def handle(call: Call[AddPartitionsToTxnRequest], cluster: Cluster) -> AddPartit
         last = {each.transactional_id: each for each in body.transactions}
         size = {each: _size(first[each].topics) + _size(last[each].topics) for each in first}
         repeats = Repeats()
-        if not all(repeats.allow(each.transactional_id, size[each.transactional_id]) for each in body.transactions):
-            return AddPartitionsToTxnResponse(error_code=ErrorCode.INVALID_REQUEST, results_by_transaction=[])
+        for each in body.transactions:
+            yield
+            if not repeats.allow(each.transactional_id, size[each.transactional_id]):
+                return AddPartitionsToTxnResponse(error_code=ErrorCode.INVALID_REQUEST, results_by_transaction=[])
         results = []
         for each in body.transactions:
             transactional_id = each.transactional_id
@@ -57,6 +59,7 @@ def handle(call: Call[AddPartitionsToTxnRequest], cluster: Cluster) -> AddPartit
             asked = _Asked(last[transactional_id].topics, first[transactional_id].topics, verify_only=each.verify_only)
             rows = _answered(call, cluster, transactional_id, producer, asked)
             results.append(_Result(transactional_id=transactional_id, topic_results=rows))
+            yield 1 + size[transactional_id]
         return AddPartitionsToTxnResponse(error_code=ErrorCode.NONE, results_by_transaction=results)
     producer = ProducerAt(body.v3_and_below_producer_id, body.v3_and_below_producer_epoch)
     topics = body.v3_and_below_topics

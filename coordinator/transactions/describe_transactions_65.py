@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadwise.coordinator.access import Access, names, per_item
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.named_twice import Repeats
 from loadwise.coordinator.rights import Operation, ResourceType
@@ -14,10 +14,13 @@ from loadwise.protocol.kafka_messages import DescribeTransactionsRequest, Descri
 _State = DescribeTransactionsResponse.TransactionState
 
 
-def handle(call: Call[DescribeTransactionsRequest], cluster: Cluster) -> DescribeTransactionsResponse:
+def handle(call: Call[DescribeTransactionsRequest], cluster: Cluster) -> Turns[DescribeTransactionsResponse]:
     """Describe each id separately."""
     repeats = Repeats()
-    states = [_described(call, cluster, each, repeats) for each in call.body.transactional_ids]
+    states = []
+    for each in call.body.transactional_ids:
+        states.append(_described(call, cluster, each, repeats))
+        yield 1 + sum(len(topic.partitions) for topic in states[-1].topics)
     return DescribeTransactionsResponse(transaction_states=states)
 
 

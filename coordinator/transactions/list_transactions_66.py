@@ -5,12 +5,10 @@ v1 only transactions that started before a duration (KIP-994); v2 only ids that 
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from loadwise.coordinator.access import Access, open_to_all
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, Turns
 from loadwise.coordinator.errors import BadRegexError
-from loadwise.coordinator.groups.consumer.topic_regex import matching
+from loadwise.coordinator.groups.consumer.topic_regex import matcher
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
@@ -23,31 +21,31 @@ _PATTERN = 2
 _STATES = {state.value for state in TransactionState}
 
 
-def handle(call: Call[ListTransactionsRequest], cluster: Cluster) -> ListTransactionsResponse:
+def handle(call: Call[ListTransactionsRequest], cluster: Cluster) -> Turns[ListTransactionsResponse]:
     """List the ids that match all filters, and that the client may describe."""
     body, access = call.body, Access(call, cluster)
     pattern = body.transactional_id_pattern if call.version >= _PATTERN else None
     error = ErrorCode.NONE
     unknown = [state for state in dict.fromkeys(body.state_filters) if state not in _STATES]
-    ids: Collection[str] = ClusterTransactions.of(cluster).ids.all
+    ids = list(ClusterTransactions.of(cluster).ids.all)
     try:
-        if pattern:
-            ids = matching(pattern, ids)
+        matches = matcher(pattern) if pattern else None
     except BadRegexError:
-        error, ids, unknown = ErrorCode.INVALID_REGULAR_EXPRESSION, (), []
-    found = [
-        each
-        for transactional_id, each in ClusterTransactions.of(cluster).ids.all.items()
-        if transactional_id in ids
-        and ClusterTransactions.of(cluster).is_coordinator(call, transactional_id)
-        and _is_wanted(call, cluster, each)
-        and access.may(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
-    ]
+        error, ids, unknown = ErrorCode.INVALID_REGULAR_EXPRESSION, [], []
     row = ListTransactionsResponse.TransactionState
-    states = [
-        row(transactional_id=each.transactional_id, producer_id=each.producer_id, transaction_state=each.state.value)
-        for each in found
-    ]
+    states = []
+    for transactional_id in ids:
+        yield
+        each = ClusterTransactions.of(cluster).ids.all.get(transactional_id)
+        if (
+            each is not None  # it may have expired meanwhile
+            and (matches is None or matches(transactional_id))
+            and ClusterTransactions.of(cluster).is_coordinator(call, transactional_id)
+            and _is_wanted(call, cluster, each)
+            and access.may(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        ):
+            state = each.state.value
+            states.append(row(transactional_id=transactional_id, producer_id=each.producer_id, transaction_state=state))
     return ListTransactionsResponse(
         error_code=error,
         unknown_state_filters=unknown,

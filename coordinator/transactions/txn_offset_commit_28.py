@@ -6,14 +6,11 @@ TRANSACTION_ABORTABLE; v5 adds the group to the transaction itself (KIP-890).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import partial
-
 from loadwise.coordinator.access import Need, per_item, topics
-from loadwise.coordinator.calls import Call, GroupRequest
+from loadwise.coordinator.apis.commits import Commits
+from loadwise.coordinator.calls import Call, Turns
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_partition
-from loadwise.coordinator.groups.effects import CommitReply
-from loadwise.coordinator.groups.events import CommitOffsets, Committer
+from loadwise.coordinator.groups.events import Committer
 from loadwise.coordinator.groups.offsets import is_too_long
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -28,60 +25,34 @@ _LEADER_EPOCH = 2
 _MEMBER = 3
 _ADDS_GROUP = 5
 _Topic = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
+_Row = _Topic.TxnOffsetCommitResponsePartition
 
 
-def handle(call: Call[TxnOffsetCommitRequest], cluster: Cluster) -> TxnOffsetCommitResponse | GroupRequest:
-    """Check partitions, transaction and member; valid offsets stay pending until the transaction ends."""
-    offsets: dict[Partition, CommittedOffset] = {}
-    errors: dict[Partition, ErrorCode] = {}
+def handle(call: Call[TxnOffsetCommitRequest], cluster: Cluster) -> Turns[TxnOffsetCommitResponse]:
+    """Check partitions, transaction and member; valid offsets stay pending until the transaction ends.
+
+    What is valid in one turn is stored together.
+    """
+    commits = Commits(call, cluster, call.body.group_id, _committer(call), lambda: _error(call, cluster))
+    topics = []
     for topic in call.body.topics:
+        rows: list[_Row] = []
+        topics.append(_Topic(name=topic.name, partitions=rows))
+        yield from commits.row_made()
         for each in topic.partitions:
             partition = Partition(topic.name, each.partition_index)
-            epoch = each.committed_leader_epoch if call.version >= _LEADER_EPOCH else -1
+            metadata = each.committed_metadata or ""
+            error = ErrorCode.NONE
             if cluster.topics.log(*partition) is None:
-                errors[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif is_too_long(each.committed_metadata or ""):
-                errors[partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif is_too_long(metadata):
+                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
-                offsets[partition] = CommittedOffset(
-                    each.committed_offset, epoch, each.committed_metadata or "", cluster.now_ms
-                )
-    if not offsets and ErrorCode.OFFSET_METADATA_TOO_LARGE not in errors.values():
-        return _response(call, errors)  # transaction and group do not see the request, as in Kafka
-    error = _error(call, cluster)
-    if error is not ErrorCode.NONE:
-        return _respond(call, CommitReply(error=error), errors=errors)
-    event = CommitOffsets(token=call.token, who=_committer(call), offsets=offsets)
-    return GroupRequest(call.body.group_id, event, partial(_respond, errors=errors))
-
-
-def _respond(
-    call: Call[TxnOffsetCommitRequest], reply: CommitReply, *, errors: Mapping[Partition, ErrorCode]
-) -> TxnOffsetCommitResponse:
-    """Answer the error of the transaction or the group; the group does not see partitions that do not exist."""
-    of_all = {} if reply.error is ErrorCode.NONE else dict.fromkeys(_partitions(call), reply.error)
-    unseen = {each: error for each, error in errors.items() if error is not ErrorCode.OFFSET_METADATA_TOO_LARGE}
-    return _response(call, {**errors, **of_all, **unseen})
-
-
-def _partitions(call: Call[TxnOffsetCommitRequest]) -> Iterator[Partition]:
-    return (Partition(topic.name, each.partition_index) for topic in call.body.topics for each in topic.partitions)
-
-
-def _response(call: Call[TxnOffsetCommitRequest], errors: Mapping[Partition, ErrorCode]) -> TxnOffsetCommitResponse:
-    topics = [
-        _Topic(
-            name=topic.name,
-            partitions=[
-                _Topic.TxnOffsetCommitResponsePartition(
-                    partition_index=each.partition_index,
-                    error_code=errors.get(Partition(topic.name, each.partition_index), ErrorCode.NONE),
-                )
-                for each in topic.partitions
-            ],
-        )
-        for topic in call.body.topics
-    ]
+                epoch = each.committed_leader_epoch if call.version >= _LEADER_EPOCH else -1
+                commits.offsets[partition] = CommittedOffset(each.committed_offset, epoch, metadata, cluster.now_ms)
+            rows.append(_Row(partition_index=each.partition_index, error_code=error))
+            yield from commits.row_made(rows[-1])
+    commits.store()
     return TxnOffsetCommitResponse(topics=topics)
 
 

@@ -6,7 +6,7 @@ v1 flexible; v2 the version of transactions (KIP-1228). Kafka's coordinators als
 from __future__ import annotations
 
 from loadwise.coordinator.access import Access, of_cluster
-from loadwise.coordinator.calls import Call, Outcome
+from loadwise.coordinator.calls import Call, Outcome, Turns, listed
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
@@ -21,27 +21,28 @@ _Marker = WriteTxnMarkersResponse.WritableTxnMarkerResult
 _Topic = _Marker.WritableTxnMarkerTopicResult
 
 
-def handle(call: Call[WriteTxnMarkersRequest], cluster: Cluster) -> WriteTxnMarkersResponse:
+def handle(call: Call[WriteTxnMarkersRequest], cluster: Cluster) -> Turns[WriteTxnMarkersResponse]:
     """Write each marker separately. A producer has one row for each partition, with what its last marker did."""
     errors: dict[int, dict[str, dict[int, ErrorCode]]] = {}
     for marker in call.body.markers:
         of_producer = errors.setdefault(marker.producer_id, {})
-        named = ((topic.name, number) for topic in marker.topics for number in topic.partition_indexes)
-        for name, number in dict.fromkeys(named):
-            of_producer.setdefault(name, {})[number] = _written(call, cluster, marker, name, number)
+        done: set[tuple[str, int]] = set()
+        for topic in marker.topics:
+            yield
+            for number in topic.partition_indexes:
+                yield
+                if (topic.name, number) not in done:
+                    done.add((topic.name, number))
+                    of_producer.setdefault(topic.name, {})[number] = _written(call, cluster, marker, topic.name, number)
     row = _Topic.WritableTxnMarkerPartitionResult
-    markers = [
-        _Marker(
-            producer_id=producer_id,
-            topics=[
-                _Topic(
-                    name=name, partitions=[row(partition_index=each, error_code=code) for each, code in rows.items()]
-                )
-                for name, rows in topics.items()
-            ],
-        )
-        for producer_id, topics in errors.items()
-    ]
+    markers = []
+    for producer_id, by_topic in errors.items():
+        topics = []
+        for name, codes in by_topic.items():
+            rows = yield from listed(row(partition_index=each, error_code=code) for each, code in codes.items())
+            topics.append(_Topic(name=name, partitions=rows))
+        markers.append(_Marker(producer_id=producer_id, topics=topics))
+        yield
     return WriteTxnMarkersResponse(markers=markers)
 
 

@@ -20,14 +20,16 @@ from kafka.protocol.consumer import JoinGroupRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest
 from seeds import examples
 
+from loadwise.coordinator.calls import whole
 from loadwise.protocol import kafka_messages
-from loadwise.protocol.decoding import AT_ONCE, decoder, varint
-from loadwise.protocol.encoding import encoder
+from loadwise.protocol.decoding import AT_ONCE, decoder, decoder_in_turns, varint
+from loadwise.protocol.encoding import encoder, encoder_in_turns
 from loadwise.protocol.encoding import varint as varint_bytes
 from loadwise.protocol.errors import TooManyElementsError
 from loadwise.protocol.schemas import _message, names, schema
 from loadwise.protocol.structs import Struct
 
+MANY = 1_000_000
 REFUSALS = (ValueError, IndexError, struct.error)
 
 
@@ -64,6 +66,9 @@ def is_read_and_written_as_kafka_python_does(name: str, version: int, made: Any,
     assert is_same(ours, ApiMessage.decode.__func__(client(name), theirs, version=version))
     assert b"".join(encoder(schema(name), version)(as_ours(made, getattr(kafka_messages, name)))) == theirs
     assert b"".join(encoder(schema(name), version)(ours)) == theirs
+    in_turns = whole(decoder_in_turns(schema(name), version, ())(theirs, 0, MANY, MANY))
+    assert in_turns[1] == end
+    assert b"".join(whole(encoder_in_turns(schema(name), version)(in_turns[0]))) == theirs
 
 
 def is_refused_or_read_whole_where_it_was_tampered_with(
@@ -74,10 +79,14 @@ def is_refused_or_read_whole_where_it_was_tampered_with(
             good[data.draw(st.integers(0, len(good) - 1))] = data.draw(st.integers(0, 255))
     if data.draw(st.booleans()):
         del good[data.draw(st.integers(0, len(good))) :]
+    in_turns = decoder_in_turns(schema(name), version, ())(bytes(good), 0, AT_ONCE, AT_ONCE)
     try:
         ours, end = decoder(schema(name), version)(bytes(good), 0)
-    except REFUSALS:
+    except REFUSALS as refused:
+        with pytest.raises(type(refused)):
+            whole(in_turns)
         return
+    assert whole(in_turns)[1] == end
     assert end <= len(good)
     again = b"".join(encoder(schema(name), version)(ours))
     read, end = decoder(schema(name), version)(again, 0)
@@ -164,6 +173,26 @@ def test_elements_of_all_arrays_count_as_read_at_once(count: int, partitions: in
         data = bytes(OffsetFetchRequest(version=version, group_id="g", topics=topics).encode())
         with pytest.raises(TooManyElementsError):
             decoder(schema("OffsetFetchRequest"), version)(data, 0)
+
+
+def test_elements_of_one_row_and_beside_the_rows_have_a_limit_of_their_own() -> None:
+    row = OffsetFetchRequest.OffsetFetchRequestTopic
+
+    def read(*sizes: int) -> Any:
+        topics = [row(str(number), [7] * size) for number, size in enumerate(sizes)]
+        data = bytes(OffsetFetchRequest(version=7, group_id="g", topics=topics).encode())
+        return whole(decoder_in_turns(schema("OffsetFetchRequest"), 7, rows)(data, 0, 20, 5))[0]
+
+    rows: tuple[str, ...] = ("topics",)
+    assert [len(each.partition_indexes) for each in read(5, 5, 4).topics] == [5, 5, 4]
+    for sizes in [(1, 6), (5, 5, 5, 5)]:  # a large row, and too many in all
+        with pytest.raises(TooManyElementsError):
+            read(*sizes)
+    rows = ("topics", "partition_indexes")
+    assert len(read(19).topics[0].partition_indexes) == 19
+    rows = ()
+    with pytest.raises(TooManyElementsError):
+        read(2, 2)
 
 
 # ---- light messages ----

@@ -6,7 +6,7 @@ RE2 takes time linear in the name for any expression, so no member can block the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from loadwise.coordinator.errors import BadRegexError
 from loadwise.installation import pip_install
@@ -17,6 +17,12 @@ MAX_LENGTH = 4096
 
 def matching(regex: str, names: Iterable[str]) -> frozenset[str]:
     """Return the names that an expression matches as a whole. Raises `BadRegexError`."""
+    matches = matcher(regex)
+    return frozenset(name for name in names if matches(name))
+
+
+def matcher(regex: str) -> Callable[[str], object]:
+    """Return a function that says whether an expression matches a name as a whole. Raises `BadRegexError`."""
     try:
         import re2  # noqa: PLC0415  (only who subscribes with expressions needs it)
     except ImportError as missing:
@@ -32,4 +38,5 @@ def matching(regex: str, names: Iterable[str]) -> frozenset[str]:
         pattern = re2.compile(regex, options)
     except re2.error as problem:
         raise BadRegexError(f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {problem}") from problem
-    return frozenset(name for name in names if pattern.fullmatch(name))
+    matches: Callable[[str], object] = pattern.fullmatch
+    return matches

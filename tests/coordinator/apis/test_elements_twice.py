@@ -19,7 +19,7 @@ from record_batches import batch
 from topics import WAIT_S, until
 
 from loadwise.coordinator import ThreadedCoordinator
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, whole
 from loadwise.coordinator.named_twice import EachOnce
 from loadwise.coordinator.services import services
 from loadwise.protocol.error_codes import ErrorCode
@@ -158,7 +158,7 @@ def test_each_partition_counts_once_with_its_last_row(named: list[tuple[str, lis
     for each in topics:
         for partition in each.partitions:
             expected[each.name, partition.partition_index] = partition.offset
-    once = EachOnce("partition_index", is_linked=is_linked).of(call)
+    once = whole(EachOnce("partition_index", is_linked=is_linked).of(call))
     found = [(each.name, part.partition_index, part.offset) for each in once.body.topics for part in each.partitions]
     assert {(name, index): offset for name, index, offset in found} == expected
     assert len(found) == len(expected)

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 from client_messages import client_message, client_request, request_bytes
-from turns import finished
 
-from loadwise.coordinator.calls import Call, NoAnswer
+from loadwise.coordinator.calls import Call, NoAnswer, whole
 from loadwise.coordinator.refusals import refusal
 from loadwise.coordinator.router import Router
 from loadwise.coordinator.security.login import SaslLogin
@@ -52,7 +51,7 @@ def test_a_refusal_is_the_one_of_apache_kafka(vector: dict[str, Any]) -> None:
     response = client_message(call.request.api.response.__name__)
     refused = refusal(call, ErrorCode.REBALANCE_IN_PROGRESS)
     assert isinstance(refused, Struct)
-    ours = b"".join(finished(body_in_turns(refused, call.version)))
+    ours = b"".join(whole(body_in_turns(refused, call.version)))
     theirs = bytes.fromhex(vector["response"])
     if vector["api"] == "ApiVersions":  # kafka-python reads every refusal of it as v0
         assert ours == theirs

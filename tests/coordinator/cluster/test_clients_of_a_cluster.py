@@ -19,8 +19,9 @@ from polled import know
 from topics import WAIT_S, until_so
 
 from loadwise.coordinator import Coordinator
+from loadwise.coordinator.access import after
 from loadwise.coordinator.apis import fetch_1 as fetch
-from loadwise.coordinator.calls import Call, DelayedFetch
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 
 RACKS = ["a", "b", "c"]
@@ -42,10 +43,7 @@ class Cluster:
             return response
 
         def handle(call: Call, cluster: Any) -> Any:
-            outcome = fetch.handle(call, cluster)
-            if isinstance(outcome, DelayedFetch):
-                return outcome._replace(respond=lambda: counted(call, outcome.respond()))
-            return counted(call, outcome)
+            return after(call, fetch.handle(call, cluster), lambda response: counted(call, response))
 
         coordinator._embedded.router.services[1].handle = handle
 

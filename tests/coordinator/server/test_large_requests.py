@@ -1,129 +1,31 @@
-"""Requests with many elements: they are answered in slices, with the loop free between them, as if they were small."""
+"""Requests with many elements: they are answered in turns, with the loop free between them, as if they were small."""
 
 from __future__ import annotations
 
 import asyncio
 import struct
-import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Generator
-from contextlib import suppress
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from client_messages import ConsumerGroupHeartbeatResponse, client_message, client_request, request_bytes
+from client_messages import ConsumerGroupHeartbeatResponse, client_request, request_bytes
 from kafka.protocol.admin import DescribeGroupsResponse
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 from kafka.protocol.metadata import FindCoordinatorResponse
-from large_frames import Path, arrays, large_frame
+from large_frames import large_frame
 from peers import Peer, answers
 from record_batches import batch
 from topics import WAIT_S
 from wires import APIS
 
-from loadwise.coordinator import Coordinator, large_requests, server
+from loadwise.coordinator import Coordinator
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS
 from loadwise.coordinator.connections import ServerLimits
-from loadwise.protocol.cutting import Cutter, Joiner
 from loadwise.protocol.decoding import AT_ONCE
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.messages import Api, decode_request
-from loadwise.protocol.structs import Struct
 
 MANY = 2 * AT_ONCE + 500
-ARRAYS = [(api, path) for api in APIS.values() for path in arrays(api, api.max_version)]
-
-
-def elements(value: Any) -> int:
-    """How many elements the arrays of a message have."""
-    if isinstance(value, list):
-        return len(value) + sum(map(elements, value))
-    if isinstance(value, Struct):
-        return sum(elements(getattr(value, name)) for name in value.__slots__)
-    return 0
-
-
-class Turns:
-    """Counts the elements that are read in each turn of this loop.
-
-    The coordinator that all tests share has a loop in another thread, where clients of earlier tests may still ask.
-    """
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.read: Counter[int] = Counter()
-        self._turn = 0
-        self._depth = 0
-        self._thread = threading.get_ident()
-        for module in (server, large_requests):
-            monkeypatch.setattr(module, "decode_request", self._decode)
-        cut = Cutter.cut
-
-        def counting(cutter: Cutter, *arguments: Any) -> Generator[int, None, Any]:
-            if not self._is_here:
-                return (yield from cut(cutter, *arguments))
-            self._depth += 1
-            is_outermost = self._depth == 1
-            steps = cut(cutter, *arguments)
-            while True:
-                try:
-                    more = next(steps)
-                except StopIteration as end:
-                    self._depth -= 1
-                    return end.value
-                if is_outermost:  # what is inside passes here too
-                    self.read[self._turn] += more
-                yield more
-
-        monkeypatch.setattr(Cutter, "cut", counting)
-
-    async def count(self) -> None:
-        """Run beside what is counted."""
-        while True:
-            self._turn += 1
-            await asyncio.sleep(0)
-
-    def _decode(self, *arguments: Any, **options: Any) -> Any:
-        request = decode_request(*arguments, **options)
-        if self._is_here:
-            self.read[self._turn] += elements(request.body)
-        return request
-
-    @property
-    def _is_here(self) -> bool:
-        return threading.get_ident() == self._thread
-
-
-@pytest.mark.parametrize(("api", "path"), ARRAYS, ids=[f"{api.name}-{'.'.join(path)}" for api, path in ARRAYS])
-async def test_no_turn_of_the_loop_reads_many_elements_of_any_array(
-    api: Api, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The peer is answered, or hung up on; another one is answered meanwhile."""
-    async with Coordinator(topics={"t": 1}) as coordinator, asyncio.timeout(WAIT_S):
-        peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
-        turns = Turns(monkeypatch)
-        counting = asyncio.ensure_future(turns.count())
-        frame = large_frame(api, api.max_version, path, MANY)
-        peer.writer.write(struct.pack(">i", len(frame)) + frame)
-        reading = asyncio.ensure_future(_frame(peer.reader))
-        while not reading.done():
-            assert await answers(other)
-            if api.name in {"Produce", "JoinGroup"} and turns.read:  # may be answered later, or not at all
-                reading.cancel()
-            await asyncio.sleep(0)
-        with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
-            client_message(api.response.__name__).decode(await reading, version=api.max_version, header=True)
-        counting.cancel()
-        rows = large_requests.rows_inward(api.name, api.max_version)
-        is_cut = rows is not None and path == rows[0][: len(path)]
-        assert turns.read
-        assert max(turns.read.values()) <= (2 * AT_ONCE if is_cut else MANY + 10)
-        await peer.close()
-        await other.close()
-
-
-async def _frame(reader: asyncio.StreamReader) -> bytes:
-    (size,) = struct.unpack(">i", await reader.readexactly(4))
-    return await reader.readexactly(size)
 
 
 @pytest.fixture
@@ -132,7 +34,7 @@ async def coordinator() -> AsyncIterator[Coordinator]:
         yield coordinator
 
 
-async def test_all_slices_are_one_answer_in_the_order_of_the_request(peer: Peer) -> None:
+async def test_the_answer_has_the_order_of_the_request(peer: Peer) -> None:
     keys = [f"group-{number}" for number in range(MANY)]
     peer.send(client_request("FindCoordinator", 4, key_type=0, coordinator_keys=keys))
     peer.send(client_request("DescribeGroups", 5, groups=["g"]), correlation_id=8)
@@ -142,15 +44,11 @@ async def test_all_slices_are_one_answer_in_the_order_of_the_request(peer: Peer)
     assert [each.group_id for each in (await peer.read(DescribeGroupsResponse, 5)).groups] == ["g"]
 
 
-async def test_a_topic_is_answered_once_however_many_slices_it_has(peer: Peer) -> None:
+async def test_a_topic_is_answered_once_however_many_partitions_it_has(peer: Peer) -> None:
     rows = [{"partition_index": number, "timestamp": -1} for number in range(MANY)]
     few = {"name": "unknown", "partitions": rows[:3]}
-    answer = await peer.ask("ListOffsets", 5, topics=[few, {"name": "t", "partitions": rows}, few])
-    assert [(each.name, len(each.partitions)) for each in answer.topics] == [
-        ("unknown", 3),
-        ("t", MANY),
-        ("unknown", 3),
-    ]
+    answer = await peer.ask("ListOffsets", 5, topics=[few, {"name": "t", "partitions": rows}])
+    assert [(each.name, len(each.partitions)) for each in answer.topics] == [("unknown", 3), ("t", MANY)]
     assert [(each.partition_index, each.error_code) for each in answer.topics[1].partitions] == [
         (number, 0) for number in range(MANY)
     ]
@@ -189,7 +87,7 @@ async def test_a_fetch_of_many_partitions_waits_until_one_of_them_has_a_record(
 ) -> None:
     other = await Peer.connect(coordinator)
     peer.send(fetch_of_all(max_wait_ms=600_000))
-    while len(coordinator.cluster.fetches) < 3:
+    while not coordinator.cluster.fetches:
         assert await answers(other)
     data = {"index": partition, "records": batch([b"x"])}
     other.send(client_request("Produce", 9, acks=1, timeout_ms=1, topic_data=[{"name": "t", "partition_data": [data]}]))
@@ -200,45 +98,16 @@ async def test_a_fetch_of_many_partitions_waits_until_one_of_them_has_a_record(
     await other.close()
 
 
-async def test_the_slices_of_a_fetch_are_joined_as_they_are_answered(
-    peer: Peer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Otherwise the objects of all answers exist at the same time."""
-    read = joined = most_open = 0
-
-    def reading(*arguments: Any, **options: Any) -> Any:
-        nonlocal read, most_open
-        read += 1
-        most_open = max(most_open, read - joined)
-        return decode_request(*arguments, **options)
-
-    add = Joiner.add
-
-    def joining(*arguments: Any) -> None:
-        nonlocal joined
-        joined += 1
-        add(*arguments)
-
-    monkeypatch.setattr(large_requests, "decode_request", reading)
-    monkeypatch.setattr(Joiner, "add", joining)
-    fetch = fetch_of_all(max_wait_ms=600_000)
-    fetch.topics[0].topic = "unknown"
-    (topic,) = (await peer.exchange(fetch)).responses
-    assert {each.error_code for each in topic.partitions} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-    assert (read, most_open) == (joined, 1)
-    assert read > 1
-
-
 async def test_a_connection_that_is_gone_ends_its_request(coordinator: Coordinator, peer: Peer, other: Peer) -> None:
     peer.send(fetch_of_all(max_wait_ms=600_000))
     while not coordinator.cluster.fetches:
         assert await answers(other)
     await peer.close()
-    while coordinator.cluster.fetches or coordinator._embedded.server._large_tasks:
+    while coordinator.cluster.fetches:
         assert await answers(other)
 
 
-async def test_bytes_that_are_no_request_are_refused_before_the_first_slice_is_handled(
+async def test_bytes_that_are_no_request_are_refused_before_any_of_it_is_handled(
     coordinator: Coordinator, peer: Peer
 ) -> None:
     keys = ["g"] * MANY
@@ -273,26 +142,20 @@ async def test_a_member_that_owns_more_partitions_than_that_is_answered() -> Non
         await peer.close()
 
 
-async def test_others_are_answered_while_a_very_large_heartbeat_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_others_are_answered_while_a_request_is_read() -> None:
     limits = ServerLimits(max_whole_elements=10)
-    is_reading, may_go_on = threading.Event(), threading.Event()
-
-    def slowly(frame: bytes, apis: Any, *, most: int) -> Any:
-        if most > limits.max_whole_elements:
-            is_reading.set()
-            assert may_go_on.wait(WAIT_S)
-        return decode_request(frame, apis, most=most)
-
     async with Coordinator(topics={"t": MANY}, limits=limits) as coordinator, asyncio.timeout(WAIT_S):
         peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
         joined = await peer.exchange(owning(0, []))
-        (owned,) = joined.assignment.topic_partitions
-        monkeypatch.setattr(large_requests, "decode_request", slowly)
-        peer.send(owning(joined.member_epoch, [owned]))
-        assert await asyncio.to_thread(is_reading.wait, WAIT_S)
-        assert await answers(other)
-        may_go_on.set()
-        assert (await peer.read(ConsumerGroupHeartbeatResponse, 1)).error_code == 0
+        owned = [{"topic_id": joined.assignment.topic_partitions[0].topic_id, "partitions": []}] * MANY
+        many = client_request("DescribeGroups", 5, groups=["g"] * MANY)
+        for request in (owning(joined.member_epoch, owned), many):
+            peer.send(request)
+            while not coordinator._embedded.router.has_unfinished:
+                assert await answers(other)
+            while coordinator._embedded.router.has_unfinished:
+                assert await answers(other)
+            assert await peer.frame()
         await peer.close()
         await other.close()
 
@@ -305,7 +168,7 @@ def owning(epoch: int, owned: list[Any]) -> Any:
 
 
 @pytest.mark.parametrize("over", [0, 1])
-async def test_the_new_partitions_of_all_slices_count_together(over: int, peer: Peer) -> None:
+async def test_all_new_partitions_of_a_request_count_together(over: int, peer: Peer) -> None:
     """As on Apache Kafka: over 10,000 partitions in one request none is made."""
     many = MAX_NEW_PARTITIONS // 2
     rows = [
@@ -320,7 +183,7 @@ async def test_the_new_partitions_of_all_slices_count_together(over: int, peer: 
     assert sum(each.name.startswith("new-") for each in there.topics) == (0 if over else many)
 
 
-async def test_a_topic_that_several_slices_name_is_not_created(peer: Peer) -> None:
+async def test_a_topic_that_is_named_twice_is_not_created(peer: Peer) -> None:
     """As on Apache Kafka, a topic that is named twice is refused, once."""
     names = ["twice", *(f"new-{number}" for number in range(MANY)), "twice", *["thrice"] * 3]
     rows = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in names]

@@ -12,7 +12,9 @@ from own_log import own_log
 from peers import Peer, answers
 
 from loadwise.coordinator import Coordinator, router
+from loadwise.coordinator.apis import commits
 from loadwise.coordinator.apis import list_config_resources_74 as list_config_resources
+from loadwise.protocol.error_codes import ErrorCode
 
 TOPICS = [f"topic-{number:03}" for number in range(300)]
 ALL: dict[str, Any] = {
@@ -27,6 +29,22 @@ ALL: dict[str, Any] = {
     "OffsetFetch": client_request("OffsetFetch", 8, groups=[{"group_id": "g", "topics": None}], require_stable=False),
     "OffsetFetch v7": client_request("OffsetFetch", 7, group_id="g", topics=None, require_stable=False),
 }
+
+NAMED: dict[str, Any] = {
+    "ListOffsets": client_request(
+        "ListOffsets", 5,
+        topics=[{"name": name, "partitions": [{"partition_index": 0, "timestamp": -1}]} for name in TOPICS],
+    ),
+    "OffsetCommit": client_request(
+        "OffsetCommit", 8, group_id="g", generation_id_or_member_epoch=-1, member_id="",
+        topics=[{"name": name, "partitions": [{"partition_index": 0, "committed_offset": 1}]} for name in TOPICS],
+    ),
+    "Fetch": client_request(
+        "Fetch", 11, max_wait_ms=600_000, min_bytes=1,
+        topics=[{"topic": name, "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 100}]}
+                for name in TOPICS],
+    ),
+}  # fmt: skip
 
 
 def named(api: str, answer: Any) -> list[str]:
@@ -52,7 +70,8 @@ async def coordinator(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Coordina
         group = {"group_id": "g", "generation_id_or_member_epoch": -1, "member_id": ""}
         assert (await peer.ask("OffsetCommit", 8, **group, topics=rows)).topics[0].partitions[0].error_code == 0
         await peer.close()
-        monkeypatch.setattr(router, "_STEPS_IN_A_TURN", 5)
+        for module in (router, commits):
+            monkeypatch.setattr(module, "ROWS_IN_A_TURN", 5)
         yield running
 
 
@@ -94,6 +113,35 @@ async def test_a_topic_that_is_deleted_meanwhile_is_left_out_or_whole(
         assert all(topic.error_code == 0 and len(topic.partitions) == 1 for topic in answer.topics)
         again = await peer.exchange(ALL[api])
         assert named(api, again) == [name for name in TOPICS if name not in gone], "the mixture is not cached"
+
+
+@pytest.mark.parametrize("api", NAMED)
+async def test_a_named_topic_that_is_deleted_meanwhile_has_the_error_of_its_turn(
+    api: str, coordinator: Coordinator, peer: Peer, other: Peer
+) -> None:
+    """A fetch does not wait then. Offsets that were committed before go with the topic."""
+    peer.send(NAMED[api])
+    while not unfinished(coordinator):
+        assert await answers(other)
+    gone = [TOPICS[0], TOPICS[150], TOPICS[-1]]
+    await other.ask("DeleteTopics", 3, topic_names=gone, timeout_ms=1000)
+    assert unfinished(coordinator)
+    answer = await peer.read(client_response(NAMED[api]), NAMED[api].API_VERSION)
+    topics = answer.responses if api == "Fetch" else answer.topics
+    errors = {_name(topic): topic.partitions[0].error_code for topic in topics}
+    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert list(errors) == TOPICS
+    assert {errors[name] for name in TOPICS if name not in gone} == {0}
+    assert errors[TOPICS[-1]] == missing
+    assert {errors[name] for name in gone} <= {0, missing}
+    if api == "OffsetCommit":
+        stored = await peer.exchange(ALL["OffsetFetch"])
+        assert named("OffsetFetch", stored) == [name for name in TOPICS if name not in gone]
+
+
+def _name(topic: Any) -> str:
+    name: str = getattr(topic, "topic", None) or topic.name
+    return name
 
 
 async def test_requests_of_one_connection_are_answered_in_their_order(coordinator: Coordinator, peer: Peer) -> None:

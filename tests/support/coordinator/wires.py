@@ -12,12 +12,13 @@ from record_batches import batch
 
 from loadwise.coordinator import Acl
 from loadwise.coordinator.authorization.authorizer import Authorizer
-from loadwise.coordinator.calls import Answer, Call, EncodedBody
+from loadwise.coordinator.calls import Answer, Call, EncodedBody, whole
 from loadwise.coordinator.groups.events import Committer
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.router import Router
 from loadwise.coordinator.services import services
-from loadwise.protocol.messages import decode_request, encode_response, frame_of, served
+from loadwise.protocol.errors import TooManyElementsError
+from loadwise.protocol.messages import decode_request, encode_response, frame_of, request_in_turns, served
 
 APIS = served(service.api for service in services().values())
 TOKENS = count(1)
@@ -39,7 +40,11 @@ class Wire:
         commit(self.cluster.groups, "g", Committer(), offsets)
 
     def send(self, frame: bytes) -> list[Answer]:
-        call = Call(next(TOKENS), decode_request(frame, APIS, most=1_000_000), "/127.0.0.1")
+        try:
+            request = decode_request(frame, APIS)
+        except TooManyElementsError:
+            request = whole(request_in_turns(frame, APIS, (), most=1_000_000, most_inside=1_000_000))
+        call = Call(next(TOKENS), request, "/127.0.0.1")
         answers = self.router.receive(call, 1000)
         while self.router.has_unfinished:
             answers += self.router.go_on(1000)
