@@ -14,6 +14,8 @@ from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.tuning import RestraintTuning
 from loadwise.protocol.live_notes import Memory, Price
 
+_BUSY = 0.9
+"""A member above this utilisation may fall behind: its capacity is an estimate."""
 _KEPT = 5  # earlier requests whose times are kept for leaders of an older version, which count them
 
 
@@ -58,11 +60,19 @@ class Restraint:
                 self._price = self._price._replace(times=max(self._price.times / 2, 1.0))
 
     def refusal(
-        self, now_ms: int, *, worst: float, best: float, moved_share: float, redone_s: float = 0.0
+        self,
+        now_ms: int,
+        *,
+        worst: float,
+        best: float,
+        moved_share: float,
+        redone_s: float = 0.0,
+        saves_lag: bool = True,
     ) -> Refusal | None:
         """Return why no rebalance should be requested; None if one should.
 
-        Call it after every reading, because it adds up the cost of the imbalance.
+        Call it after every reading, because it adds up the cost of the imbalance. ``saves_lag``: False if the group has
+        more lag than without its rebalances.
         """
         settings, tuning = self._settings, self._tuning
         gain = gained(worst, best, settings.healthy)
@@ -75,7 +85,8 @@ class Restraint:
             return Refusal(f"no member is above {settings.healthy:.0%}")
         if gain < settings.least_gain:
             return Refusal(f"a rebalance would gain {max(gain, 0.0):.2f}, less than {settings.least_gain:g}")
-        self._due = due + gain * elapsed_s if elapsed_s > 0 else due
+        room = 1.0 if saves_lag else tuning.room
+        self._due = due + gained(worst, best, settings.healthy, room) * elapsed_s if elapsed_s > 0 else due
         if self._due < self._price_s:
             cost = (
                 f"the imbalance has cost {self._due:.1f} s of a member's work, a rebalance costs {self._price_s:.1f} s"
@@ -130,9 +141,15 @@ class Refusal(NamedTuple):
     """Whether a rebalance would have to wait for a member that stands still."""
 
 
-def gained(worst: float, best: float, healthy: float) -> float:
+def gained(worst: float, best: float, healthy: float, room: float = 1.0) -> float:
     """Return by how much the highest utilisation falls above the healthy level.
 
-    It is relative to ``best`` above 1, because the utilisation of a group that is too small varies by more.
+    It is relative to ``best`` above 1, because the utilisation of a group that is too small varies by more. ``room``:
+    the part that counts of utilisation at which a member has time left.
     """
-    return (max(worst, healthy) - max(best, healthy)) / max(best, 1.0)
+    return (_above(worst, healthy, room) - _above(best, healthy, room)) / max(best, 1.0)
+
+
+def _above(utilisation: float, healthy: float, room: float) -> float:
+    busy = max(_BUSY, healthy)
+    return max(utilisation - busy, 0.0) + room * max(min(utilisation, busy) - healthy, 0.0)

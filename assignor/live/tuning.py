@@ -108,6 +108,7 @@ class RestraintTuning:
     longest_step_s: float = 15.0  # A longer pause between readings counts as this: the imbalance in it is unknown.
     stopped_share: float = 0.2  # The least part of a cooperative rebalance that costs work: all members join again.
     saved_s: float = 600.0  # Unused standstill is kept for this time: some shifts in a row are answered at once.
+    room: float = 0.15  # What a busy member with time left counts while rebalances have cost more lag than they saved.
     stop_s: float = 2.0  # The standstill of a rebalance that a leader of an older version requested.
     dearest: float = 8.0  # The most by which the price rises while gains do not last until they have paid for it.
 

@@ -151,6 +151,7 @@ class GroupWatch(GroupKnowledge):
             best=judged.best,
             moved_share=judged.moved_share,
             redone_s=self._redone_s(watched, judged, now_ms),
+            saves_lag=(self._shadow.saved_s or 0.0) >= 0,
         )
         if refused is None:
             # The assignment uses rates confirmed by a second reading, so the rebalance must be worth its cost by these.

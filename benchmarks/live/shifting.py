@@ -164,6 +164,10 @@ SCENES: dict[str, tuple[Draw, float]] = {
     "hot set every hour": (partial(rotation, period_s=3600), 1.0),
     "12 partitions, every 45 s": (partial(rotation, period_s=45, shape=Shape(partitions=12, members=4, hot=2)), 1.0),
     "12 partitions, every 180 s": (partial(rotation, period_s=180, shape=Shape(partitions=12, members=4, hot=2)), 1.0),
+    "6 partitions, 2 members, every 70 s": (
+        partial(rotation, period_s=70, shape=Shape(partitions=6, members=2, hot=1, share=0.5)),
+        1.0,
+    ),
     "200 partitions, every 40 s": (
         partial(rotation, period_s=40, shape=Shape(partitions=200, members=10, hot=12)),
         1.0,
@@ -204,6 +208,7 @@ WITHOUT: dict[str, tuple[Callable[[], Live], tuple[str, ...]]] = {
         ("hot set every 20 s", "hot set every 30 s"),
     ),
     "a price that doubles": (_tuned("restraint", dearest=1.0), ("even, noisy", "bursts of 8 s in 60")),
+    "room counts less while it costs lag": (_tuned("restraint", room=1.0), ("6 partitions, 2 members, every 70 s",)),
     "equal numbers again": (_tuned("evenness", calm_ms=_NEVER), ("bursts of 60 s in 600", "cron")),
     "three intervals that contradict": (_tuned("capacity", contradicts=2), ("12 partitions, every 45 s",)),
     "sticky as a shadow": (_tuned("shadow", tolerated_s=math.inf), ("hot set every 20 s", "slow 20 s in 120")),
@@ -275,7 +280,7 @@ def main() -> None:
     if args.ablation:
         _ablation(seeds, args.processes)
         return
-    print(f"{'scene':30} {'weighted':>16} {'roundrobin':>14} {'sticky':>14} {'asked':>6} {'still':>6}")
+    print(f"{'scene':36} {'weighted':>16} {'roundrobin':>14} {'sticky':>14} {'asked':>6} {'still':>6}")
     with ProcessPoolExecutor(args.processes) as pool:
         work = {
             (name, policy): [pool.submit(played, name, policy, seed) for seed in seeds]
@@ -291,11 +296,11 @@ def main() -> None:
             ours = each.pop(_WEIGHTED)
             asked, still = np.mean([one.asked for one in ours]), max(one.still for one in ours)
             bad = "; ".join(missed(ours, each))
-            print(f"{name:30} {' '.join(figures)} {asked:6.1f} {still:6.1%} {bad}", flush=True)
+            print(f"{name:36} {' '.join(figures)} {asked:6.1f} {still:6.1%} {bad}", flush=True)
 
 
 def _ablation(seeds: Sequence[int], processes: int | None) -> None:
-    print(f"{'without':32} {'scene':28} {'mean lag s':>16} {'p95 s':>16} {'asked':>12}")
+    print(f"{'without':36} {'scene':36} {'mean lag s':>16} {'p95 s':>16} {'asked':>12}")
     with ProcessPoolExecutor(processes) as pool:
         work = {
             (without, name): [[pool.submit(played, name, how, seed) for seed in seeds] for how in (_WEIGHTED, without)]
@@ -308,7 +313,7 @@ def _ablation(seeds: Sequence[int], processes: int | None) -> None:
                 " -> ".join(f"{np.mean([getattr(each, field) for each in one]):.{digits}f}" for one in of)
                 for field, digits in (("mean", 2), ("p95", 2), ("asked", 0))
             ]
-            print(f"{without:32} {name:28} {columns[0]:>16} {columns[1]:>16} {columns[2]:>12}", flush=True)
+            print(f"{without:36} {name:36} {columns[0]:>16} {columns[1]:>16} {columns[2]:>12}", flush=True)
 
 
 if __name__ == "__main__":

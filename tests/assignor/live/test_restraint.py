@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadwise.assignor.live.restraint import Restraint
+from loadwise.assignor.live.restraint import Restraint, gained
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.tuning import RestraintTuning
 from loadwise.protocol.live_notes import Memory, Price
@@ -188,3 +188,22 @@ def test_a_rebalance_that_waited_for_a_hanging_member_uses_up_ten_minutes_at_mos
     restraint.asked(0)
     assert restraint.exhausted(600_000)
     assert not restraint.exhausted(600_001)
+
+
+@given(st.floats(0, 4), st.floats(0, 4), st.floats(0.1, 1.2), st.floats(0, 1))
+def test_room_lowers_what_counts_of_a_busy_member_alone(one, other, healthy, room):
+    worst, best = max(one, other), min(one, other)
+    whole, part = gained(worst, best, healthy), gained(worst, best, healthy, room)
+    assert -1e-9 <= part <= whole + 1e-9
+    assert part == pytest.approx(whole) or best < max(0.9, healthy)
+
+
+def test_a_group_that_has_more_lag_for_its_rebalances_waits_longer():
+    waited = {}
+    for saves_lag in (True, False):
+        restraint = Restraint(LiveSettings(), cooperative=False)
+        restraint.rebalanced(1000)
+        times = range(0, 600_000, 5000)
+        judged = {"worst": 0.84, "best": 0.6, "moved_share": 0.1, "saves_lag": saves_lag}
+        waited[saves_lag] = next(at for at in times if restraint.refusal(at, **judged) is None)
+    assert waited == {True: 25_000, False: 145_000}
