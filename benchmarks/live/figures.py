@@ -14,7 +14,9 @@ from benchmarks.live.world import Scene
 
 HEALTHY = 0.7
 _LOOK_S = 900
-_MOST_UTILISATION, _MOST_OVERLOAD, _MOST_MOVED, _LONGEST_S = 1.10, 0.02, 0.1, 60.0
+_MOST_UTILISATION, _MOST_OVERLOAD, _MOST_MOVED, _LONGEST_S = 1.15, 0.02, 0.1, 60.0
+"""Utilisation may be a gain higher that is no rebalance's worth (`LiveSettings.least_gain`, 0.1 above 0.7): members get
+equal numbers of partitions before equal loads, and these stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

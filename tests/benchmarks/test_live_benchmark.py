@@ -57,7 +57,7 @@ def test_loadwise_is_near_the_one_that_knows_everything():
     itself = figures(scene, best, best)
     assert (itself.ratio, itself.avoidable, itself.recovered_s) == (1.0, 0.0, 0.0)
     ours = figures(scene, play(scene, Live()), best)
-    assert ours.ratio <= 1.10
+    assert ours.ratio <= 1.15
     assert ours.avoidable <= 0.02
     assert ours.recovered_s <= 60
 
@@ -129,7 +129,7 @@ def test_a_goal_that_is_missed_is_told():
     worse = Figures(ratio=1.2, avoidable=0.021, for_load=4, moved_per_s=70.0, recovered_s=61.0)
     told = list(missed(summary([best, best, worse], [greedy] * 3), steady=False))
     assert told == [
-        "utilisation 1.000, worst 1.200: more than 1.10",
+        "utilisation 1.000, worst 1.200: more than 1.15",
         "overload 0.00%, worst 2.10%: more than 2%",
         "moved 26.67% of what greedy moves: more than 10%",
         "back after 61 s: more than 60 s",
