@@ -174,6 +174,9 @@ class GroupWatch(GroupKnowledge):
     def _compare(self, watched: Watched, capacities: Capacities, now_ms: int) -> None:
         """Estimate what the same arrivals would have cost under ``sticky``."""
         state = self.partitions.state
+        if state.own:  # loads of minutes say too roughly what members can process
+            self._shadow.forget()
+            return
         cost = np.broadcast_to(self._cost(), state.end.shape)
         queues = Queues(*map(watched.of_group, (state.end, state.backlog.waiting, cost)))
         self._shadow.read(watched, queues, capacities.per_s, now_ms)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import math
+import inspect
+import operator
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
@@ -18,10 +20,12 @@ PolledLoads: TypeAlias = TopicLoads | Mapping[tuple[str, int], float | None]
 
 STALE_AFTER_READINGS = 6
 """Loads are stale after this many readings in a row that failed."""
+_MOST_PARTITIONS = 1_000_000
+"""Numbers of partitions are below this: a larger one is of another column."""
 
 
 class PolledLoad:
-    """The newest loads that ``read()`` has returned; a `LoadSource`. A thread calls it, first when a member leads.
+    """The newest loads that ``read()`` has returned; a `LoadSource`. A thread calls it until this object is gone.
 
     ``read`` returns the load of each partition, in ``unit`` per second: bytes, CPU seconds, rows of a table. It may
     take its time. None keeps the last loads, and so does an exception; the first in a row is a WARNING.
@@ -36,10 +40,12 @@ class PolledLoad:
         unit: str = "load",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if not callable(read):
-            raise BadGroupError(f"read is {read!r}; give a function that returns loads by topic")
-        if not 0 < every_s < math.inf:
-            raise BadGroupError(f"every_s is {every_s!r}; it must be seconds above 0")
+        given: object = read
+        if not callable(given) or inspect.iscoroutinefunction(given):
+            raise BadGroupError(f"read is {read!r}; give a function, not an async one, that returns loads by topic")
+        seconds: object = every_s
+        if not (isinstance(seconds, int | float) and 0 < seconds <= threading.TIMEOUT_MAX):
+            raise BadGroupError(f"every_s is {every_s!r}; it must be a number of seconds above 0")
         self.every_s = every_s
         """Seconds between two readings."""
         self.unit = unit
@@ -47,9 +53,13 @@ class PolledLoad:
         self._clock = clock
         self._background = Background(partial(_timed, read, clock), name="the load", interval_s=every_s)
 
+    def begin(self) -> None:
+        """Begin to read, before the first snapshot."""
+        self._background.begin()
+
     def snapshot(self, topics: Collection[str]) -> LoadSnapshot | None:  # noqa: ARG002 (the interface's)
         """Return the newest loads; None before the first."""
-        self._background.begin()
+        self.begin()
         if (newest := self._background.newest) is None:
             return None
         load, read_at = newest
@@ -68,13 +78,27 @@ def _by_topic(loads: PolledLoads) -> TopicLoads:
         raise BadGroupError(f"read() returned {loads!r}; it must map topics, or (topic, partition), to loads")
     lists: dict[str, Any] = {}
     for key, load in loads.items():
-        match key:
-            case str():
-                lists[key] = load
-            case (str(topic), int(number)) if number >= 0:
-                of_topic = lists.setdefault(topic, [])
-                of_topic += [None] * (number + 1 - len(of_topic))
-                of_topic[number] = load
-            case _:
-                raise BadGroupError(f"read() returned a load for {key!r}, which is no topic and no (topic, partition)")
-    return {topic: loads_of(each, topic) for topic, each in lists.items()}
+        if isinstance(key, str):
+            lists[key] = load
+            continue
+        topic, number = _partition(key)
+        of_topic = lists.setdefault(topic, {})
+        if not isinstance(of_topic, dict):
+            raise BadGroupError(f"read() returned loads of {topic} twice: by topic, and by (topic, partition)")
+        of_topic[number] = load
+    return {topic: loads_of(_listed(each) if isinstance(each, dict) else each, topic) for topic, each in lists.items()}
+
+
+def _partition(key: Any) -> tuple[str, int]:
+    try:
+        topic, number = key
+        number = operator.index(number)
+    except (TypeError, ValueError):
+        topic, number = None, -1
+    if not isinstance(topic, str) or not 0 <= number < _MOST_PARTITIONS:
+        raise BadGroupError(f"read() returned a load for {key!r}, which is no topic and no (topic, partition)")
+    return topic, number
+
+
+def _listed(of_topic: Mapping[int, float | None]) -> list[float | None]:
+    return [of_topic.get(number) for number in range(max(of_topic) + 1)]

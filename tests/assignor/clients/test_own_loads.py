@@ -35,7 +35,7 @@ async def test_a_record_costs_what_the_loads_say(group, topic, client, way, unti
 async def test_without_rebalances_for_the_load_the_loads_count_at_joins(group, topic, until):
     load = PolledLoad(lambda: {topic: [HEAVY, LIGHT]})
     member = await group.join("kafka-python", topic, load=load, live=False)
-    await until(lambda: load.snapshot([topic]) is not None)
+    await until(lambda: load._background.newest is not None)
     assert member.consumer.load is load
 
 

@@ -86,6 +86,7 @@ def test_a_group_is_balanced_by_its_own_loads():
         group.read(second)
     decisions = [group.read(second, [900.0, 900.0, 100.0, 100.0]) for second in range(20, 80, 5)]
     assert any(decision.ask for decision in decisions)
+    assert all(decision.saved_s is None for decision in decisions)
     assert decisions[-1].judgement.before.tolist() == pytest.approx([360 / 270, 40 / 270])
     assert decisions[-1].judgement.after.tolist() == pytest.approx([200 / 270, 200 / 270])
     assert group.watch.loads()["t"].tolist() == pytest.approx([180, 180, 20, 20])

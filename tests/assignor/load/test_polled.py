@@ -3,6 +3,7 @@
 import math
 import threading
 
+import numpy as np
 import pytest
 
 from loadwise import PolledLoad
@@ -62,7 +63,18 @@ def test_rows_of_a_database_may_be_in_any_order():
     assert (first, last, math.isnan(unknown)) == (1, 5, True)
 
 
-@pytest.mark.parametrize("wrong", [[1.0], {3: 1.0}, {("t", -1): 1.0}, {"t": ["x"]}, {"t": [-1.0]}, OSError("away")])
+def test_numbers_of_numpy_are_numbers():
+    first, second = loads_of(read({("t", np.int64(1)): np.float64(5.0), ("t", np.int32(0)): 1}))["t"]
+    assert (first, second) == (1, 5)
+
+
+MIXED = {"t": [1.0], ("t", 1): 2.0}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [[1.0], MIXED, {("t", 10**7): 1.0}, {3: 1.0}, {("t", -1): 1.0}, {"t": ["x"]}, {"t": [-1.0]}, OSError("away")],
+)
 def test_a_wrong_answer_keeps_the_last_loads_and_is_logged_once(wrong, caplog):
     load = read({"t": [7.0]}, wrong, wrong)
     assert loads_of(load) == {"t": [7]}
@@ -77,12 +89,17 @@ def test_loads_become_stale():
     assert load.snapshot(["t"]).stale
 
 
-@pytest.mark.parametrize("every_s", [0, -1.0, math.nan, math.inf])
+@pytest.mark.parametrize("every_s", [0, -1.0, math.nan, math.inf, 1e10, "30", None])
 def test_an_interval_that_is_no_time_is_refused(every_s):
     with pytest.raises(BadGroupError, match="every_s"):
         PolledLoad(dict, every_s=every_s)
 
 
-def test_what_is_no_function_is_refused():
+async def later():
+    return {"t": [1.0]}
+
+
+@pytest.mark.parametrize("read", [{"t": [1.0]}, later])
+def test_what_is_no_function_is_refused(read):
     with pytest.raises(BadGroupError, match="give a function"):
-        PolledLoad({"t": [1.0]})
+        PolledLoad(read)
