@@ -51,7 +51,7 @@ def test_nobody_who_goes_on_pays_for_those_who_stand_still(
         now_s += STANDSTILL_S * 1.5
         for holder in list(shared.holders):
             if holder not in held and dribbles and shared.size_of(holder) > 300:  # a byte is no progress then
-                shared.hold(holder, shared.size_of(holder) + 1, now_s)
+                shared.hold(holder, shared.size_of(holder) ^ 1, now_s)  # to and fro: more would add up
         for holder, size_bytes in held.items():  # all of them go on
             shared.hold(holder, size_bytes + size_bytes // 100 + 1, now_s)
             held[holder] = shared.size_of(holder)
