@@ -10,6 +10,7 @@ import pytest
 from client_messages import client_request, client_response
 from own_log import own_log
 from peers import Peer, answers
+from requests_for_all import BY_NULL, fetch, offset_commit
 
 from loadwise.coordinator import Coordinator, router
 from loadwise.coordinator.apis import commits
@@ -17,34 +18,17 @@ from loadwise.coordinator.apis import list_config_resources_74 as list_config_re
 from loadwise.protocol.error_codes import ErrorCode
 
 TOPICS = [f"topic-{number:03}" for number in range(300)]
-ALL: dict[str, Any] = {
-    "Metadata": client_request("Metadata", 12, topics=None, include_topic_authorized_operations=True),
-    "Metadata v1": client_request("Metadata", 1, topics=None),
-    "DescribeTopicPartitions": client_request(
-        "DescribeTopicPartitions", 0, topics=[], response_partition_limit=2000, cursor=None
-    ),
-    "DescribeLogDirs": client_request("DescribeLogDirs", 4, topics=None),
-    "ListConfigResources": client_request("ListConfigResources", 1, resource_types=[2]),
-    "ElectLeaders": client_request("ElectLeaders", 2, election_type=0, topic_partitions=None, timeout_ms=1000),
-    "OffsetFetch": client_request("OffsetFetch", 8, groups=[{"group_id": "g", "topics": None}], require_stable=False),
-    "OffsetFetch v7": client_request("OffsetFetch", 7, group_id="g", topics=None, require_stable=False),
-}
+ALL = BY_NULL | {"Metadata v1": client_request("Metadata", 1, topics=None)}
 
 NAMED: dict[str, Any] = {
     "ListOffsets": client_request(
         "ListOffsets", 5,
         topics=[{"name": name, "partitions": [{"partition_index": 0, "timestamp": -1}]} for name in TOPICS],
     ),
-    "OffsetCommit": client_request(
-        "OffsetCommit", 8, group_id="g", generation_id_or_member_epoch=-1, member_id="",
-        topics=[{"name": name, "partitions": [{"partition_index": 0, "committed_offset": 1}]} for name in TOPICS],
-    ),
-    "Fetch": client_request(
-        "Fetch", 11, max_wait_ms=600_000, min_bytes=1,
-        topics=[{"topic": name, "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 100}]}
-                for name in TOPICS],
-    ),
+    "OffsetCommit": offset_commit(TOPICS, "g"),
+    "Fetch": fetch(TOPICS, max_wait_ms=600_000),
 }  # fmt: skip
+GONE = [TOPICS[0], TOPICS[150], TOPICS[-1]]
 
 
 def named(api: str, answer: Any) -> list[str]:
@@ -66,9 +50,7 @@ def named(api: str, answer: Any) -> list[str]:
 async def coordinator(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Coordinator]:
     async with Coordinator(topics=dict.fromkeys(TOPICS, 1)) as running:
         peer = await Peer.connect(running)
-        rows = [{"name": name, "partitions": [{"partition_index": 0, "committed_offset": 1}]} for name in TOPICS]
-        group = {"group_id": "g", "generation_id_or_member_epoch": -1, "member_id": ""}
-        assert (await peer.ask("OffsetCommit", 8, **group, topics=rows)).topics[0].partitions[0].error_code == 0
+        assert (await peer.exchange(offset_commit(TOPICS, "g"))).topics[0].partitions[0].error_code == 0
         await peer.close()
         for module in (router, commits):
             monkeypatch.setattr(module, "ROWS_IN_A_TURN", 5)
@@ -77,6 +59,17 @@ async def coordinator(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Coordina
 
 def unfinished(coordinator: Coordinator) -> bool:
     return coordinator._embedded.router.has_unfinished
+
+
+async def deleted_meanwhile(request: Any, coordinator: Coordinator, peer: Peer, other: Peer) -> Any:
+    """The answer to a request while some topics are deleted."""
+    peer.send(request)
+    while not unfinished(coordinator):
+        assert await answers(other)
+    deleted = await other.ask("DeleteTopics", 3, topic_names=GONE, timeout_ms=1000)
+    assert [each.error_code for each in deleted.responses] == [0, 0, 0]
+    assert unfinished(coordinator)
+    return await peer.read(client_response(request), request.API_VERSION)
 
 
 @pytest.mark.parametrize("api", ALL)
@@ -97,22 +90,15 @@ async def test_others_are_answered_meanwhile(api: str, coordinator: Coordinator,
 async def test_a_topic_that_is_deleted_meanwhile_is_left_out_or_whole(
     api: str, coordinator: Coordinator, peer: Peer, other: Peer
 ) -> None:
-    peer.send(ALL[api])
-    while not unfinished(coordinator):
-        assert await answers(other)
-    gone = [TOPICS[0], TOPICS[150], TOPICS[-1]]
-    deleted = await other.ask("DeleteTopics", 3, topic_names=gone, timeout_ms=1000)
-    assert [each.error_code for each in deleted.responses] == [0, 0, 0]
-    assert unfinished(coordinator)
-    answer = await peer.read(client_response(ALL[api]), ALL[api].API_VERSION)
+    answer = await deleted_meanwhile(ALL[api], coordinator, peer, other)
     found = named(api, answer)
-    assert [name for name in found if name not in gone] == [name for name in TOPICS if name not in gone]
+    assert [name for name in found if name not in GONE] == [name for name in TOPICS if name not in GONE]
     if api != "OffsetFetch v7":  # the offsets of a deleted topic are those of before
         assert TOPICS[-1] not in found, "it was deleted before its row was made"
     if api.startswith("Metadata"):
         assert all(topic.error_code == 0 and len(topic.partitions) == 1 for topic in answer.topics)
         again = await peer.exchange(ALL[api])
-        assert named(api, again) == [name for name in TOPICS if name not in gone], "the mixture is not cached"
+        assert named(api, again) == [name for name in TOPICS if name not in GONE], "the mixture is not cached"
 
 
 @pytest.mark.parametrize("api", NAMED)
@@ -120,23 +106,17 @@ async def test_a_named_topic_that_is_deleted_meanwhile_has_the_error_of_its_turn
     api: str, coordinator: Coordinator, peer: Peer, other: Peer
 ) -> None:
     """A fetch does not wait then. Offsets that were committed before go with the topic."""
-    peer.send(NAMED[api])
-    while not unfinished(coordinator):
-        assert await answers(other)
-    gone = [TOPICS[0], TOPICS[150], TOPICS[-1]]
-    await other.ask("DeleteTopics", 3, topic_names=gone, timeout_ms=1000)
-    assert unfinished(coordinator)
-    answer = await peer.read(client_response(NAMED[api]), NAMED[api].API_VERSION)
+    answer = await deleted_meanwhile(NAMED[api], coordinator, peer, other)
     topics = answer.responses if api == "Fetch" else answer.topics
     errors = {_name(topic): topic.partitions[0].error_code for topic in topics}
     missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert list(errors) == TOPICS
-    assert {errors[name] for name in TOPICS if name not in gone} == {0}
+    assert {errors[name] for name in TOPICS if name not in GONE} == {0}
     assert errors[TOPICS[-1]] == missing
-    assert {errors[name] for name in gone} <= {0, missing}
+    assert {errors[name] for name in GONE} <= {0, missing}
     if api == "OffsetCommit":
         stored = await peer.exchange(ALL["OffsetFetch"])
-        assert named("OffsetFetch", stored) == [name for name in TOPICS if name not in gone]
+        assert named("OffsetFetch", stored) == [name for name in TOPICS if name not in GONE]
 
 
 def _name(topic: Any) -> str:

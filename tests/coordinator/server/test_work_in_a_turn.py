@@ -17,6 +17,7 @@ import pytest
 from client_messages import client_request, request_bytes
 from large_frames import Path, arrays, large_frame
 from peers import Peer, answers
+from requests_for_all import BY_NULL, fetch, offset_commit
 from topics import WAIT_S
 from wires import APIS
 
@@ -32,25 +33,10 @@ ARRAYS = [(api, path) for api in APIS.values() for path in arrays(api, api.max_v
 WAITING = {"Produce", "JoinGroup"}
 """APIs whose answer may come later, or not at all."""
 EVERYTHING: dict[str, Any] = {
-    "Metadata": client_request("Metadata", 12, topics=None, include_topic_authorized_operations=True),
-    "DescribeTopicPartitions": client_request(
-        "DescribeTopicPartitions", 0, topics=[], response_partition_limit=2000, cursor=None
-    ),
-    "DescribeLogDirs": client_request("DescribeLogDirs", 4, topics=None),
-    "ListConfigResources": client_request("ListConfigResources", 1, resource_types=[2]),
-    "ElectLeaders": client_request("ElectLeaders", 2, election_type=0, topic_partitions=None, timeout_ms=1000),
-    "OffsetFetch": client_request("OffsetFetch", 8, groups=[{"group_id": "g", "topics": None}], require_stable=False),
-    "OffsetFetch v7": client_request("OffsetFetch", 7, group_id="g", topics=None, require_stable=False),
+    **BY_NULL,
     "ListGroups": client_request("ListGroups", 5),
-    "Fetch": client_request(
-        "Fetch", 11, max_wait_ms=0, min_bytes=1,
-        topics=[{"topic": name, "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 100}]}
-                for name in TOPICS],
-    ),
-    "OffsetCommit": client_request(
-        "OffsetCommit", 8, group_id="other", generation_id_or_member_epoch=-1, member_id="",
-        topics=[{"name": name, "partitions": [{"partition_index": 0, "committed_offset": 1}]} for name in TOPICS],
-    ),
+    "Fetch": fetch(TOPICS, max_wait_ms=0),
+    "OffsetCommit": offset_commit(TOPICS, "other"),
     "DeleteTopics": client_request("DeleteTopics", 3, topic_names=TOPICS, timeout_ms=1000),
     "CreateTopics": client_request(
         "CreateTopics", 2, timeout_ms=1000, validate_only=False,
