@@ -14,7 +14,6 @@ import ssl
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
-from itertools import count
 
 from loadwise.coordinator.alarm import Alarm
 from loadwise.coordinator.apis import api_versions_18 as api_versions
@@ -377,16 +376,17 @@ class Server:
 
 def _counted(reading: Turns[Request], connection: Connection) -> Turns[Request]:
     """Read a request of many elements, and count the memory that they take as bytes of its connection."""
-    for number in count(1):
+    number = 0
+    while True:
         try:
             next(reading)
         except StopIteration as end:
             request: Request = end.value
             return request
+        number += 1
         if number % _COUNTED_ELEMENTS == 0:
             connection.hold(_COUNTED_ELEMENTS * _ELEMENT_BYTES)
         yield
-    raise AssertionError("counting does not end")
 
 
 def _encoded(answer: Answer, max_bytes: int) -> bytes | None:

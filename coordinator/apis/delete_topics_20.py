@@ -40,15 +40,17 @@ def handle(call: Call[DeleteTopicsRequest], cluster: Cluster) -> Turns[DeleteTop
     wanted = yield from counted(named)
     rows, deletable = yield from _sorted_out(call, cluster, wanted)
     some: list[Topic] = []
+    partitions = 0
     for topic in deletable:
         if cluster.topics.get_by_id(topic.id) is None:  # another request has deleted it meanwhile
             rows.append(_row(topic.name, topic.id, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             continue
         some.append(topic)
+        partitions += len(topic.partitions)
         rows.append(_row(topic.name, topic.id))
-        if sum(len(each.partitions) for each in some) >= _TOGETHER:
+        if partitions >= _TOGETHER:
             _delete(cluster, some)
-            some = []
+            some, partitions = [], 0
             yield ROWS_IN_A_TURN
     _delete(cluster, some)
     return DeleteTopicsResponse(responses=rows)

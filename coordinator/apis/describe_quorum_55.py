@@ -6,6 +6,8 @@ log here, so its end is the number of changes of the topics.
 
 from __future__ import annotations
 
+from itertools import islice
+
 from loadwise.coordinator.access import of_cluster
 from loadwise.coordinator.calls import Call, Turns, listed
 from loadwise.coordinator.cluster.brokers import CLUSTER_METADATA
@@ -20,8 +22,8 @@ _Partition = _Topic.PartitionData
 
 def handle(call: Call[DescribeQuorumRequest], cluster: Cluster) -> Turns[DescribeQuorumResponse]:
     """Describe the only partition if the request names no other; else return an error for each."""
-    named = [(topic.topic_name, each.partition_index) for topic in call.body.topics for each in topic.partitions]
-    is_valid = named == [(CLUSTER_METADATA, 0)]
+    named = ((topic.topic_name, each.partition_index) for topic in call.body.topics for each in topic.partitions)
+    is_valid = list(islice(named, 2)) == [(CLUSTER_METADATA, 0)]
     topics = []
     for topic in call.body.topics:
         rows = yield from listed(

@@ -27,7 +27,8 @@ def handle(call: Call[ListTransactionsRequest], cluster: Cluster) -> Turns[ListT
     pattern = body.transactional_id_pattern if call.version >= _PATTERN else None
     error = ErrorCode.NONE
     unknown = [state for state in dict.fromkeys(body.state_filters) if state not in _STATES]
-    ids = list(ClusterTransactions.of(cluster).ids.all)
+    transactions = ClusterTransactions.of(cluster)
+    ids = list(transactions.ids.all)
     try:
         matches = matcher(pattern) if pattern else None
     except BadRegexError:
@@ -36,11 +37,11 @@ def handle(call: Call[ListTransactionsRequest], cluster: Cluster) -> Turns[ListT
     states = []
     for transactional_id in ids:
         yield
-        each = ClusterTransactions.of(cluster).ids.all.get(transactional_id)
+        each = transactions.ids.all.get(transactional_id)
         if (
             each is not None  # it may have expired meanwhile
             and (matches is None or matches(transactional_id))
-            and ClusterTransactions.of(cluster).is_coordinator(call, transactional_id)
+            and transactions.is_coordinator(call, transactional_id)
             and _is_wanted(call, cluster, each)
             and access.may(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         ):
