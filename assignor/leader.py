@@ -29,9 +29,8 @@ from loadwise.assignor.live.watch import GroupWatch
 from loadwise.assignor.live.work import BusyTime
 from loadwise.assignor.load.lag import HISTORY_S, LagLoad, PartitionOffsets, lags
 from loadwise.assignor.load.polled import PolledLoad
-from loadwise.assignor.load.source import LoadSnapshot, TopicLoads
+from loadwise.assignor.load.source import LoadSnapshot
 from loadwise.assignor.model import RECORDS_PER_S, Assignment, Assignor, Floats, Member
-from loadwise.assignor.rows import loads_of
 from loadwise.protocol.errors import MalformedBytesError
 from loadwise.protocol.live_notes import CommitNote, Compared, LeaderNotes, MemberNotes, Memory, checksum
 
@@ -105,7 +104,7 @@ class Leader:
         self._settings = settings
         self._interval_s = lag.interval_s
         self._own = own
-        self._own_load: TopicLoads | None = None
+        self._own_loads_read: Mapping[str, Floats] | None = None
         self._clock = clock
         self._lock = threading.RLock()
         self._recorder = Recorder(
@@ -377,11 +376,11 @@ class Leader:
 
     def _own_loads(self) -> Mapping[str, Floats] | None:
         """Return the user's own loads by topic, if there are new ones and arrivals to compare them with."""
-        newest = None if self._own is None else self._own.snapshot(self.lag.topics)
-        if newest is None or newest.load is self._own_load or not self._watch.partitions.state.arrivals.measured:
+        newest = None if self._own is None else self._own.newest()
+        if newest is self._own_loads_read or not self._watch.partitions.state.arrivals.measured:
             return None
-        self._own_load = newest.load
-        return {topic: loads_of(loads, topic) for topic, loads in newest.load.items()}
+        self._own_loads_read = newest
+        return newest
 
     def _said(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> dict[str, Said]:
         """Return what members say by new commit metadata, and what this one measures, while it leads."""

@@ -123,8 +123,8 @@ def plan(
             )
         else:
             participant.load = load_of(lag, load)
-    if isinstance(source, PolledLoad):
-        source.begin()  # the first assignment may come before a snapshot has started it
+    if isinstance(participant.load, PolledLoad):
+        participant.load.begin()  # the first assignment may come before a snapshot has started it
     if "session_timeout_ms" in config:
         participant.answer_within(config["session_timeout_ms"] / 1000)
     plugs = [client.assignor(participant, strategy) for strategy in participant.strategies]

@@ -35,13 +35,13 @@ class CommitNotes:
 
 def compared(metadata: Iterable[str], members: Sequence[str]) -> Compared | None:
     """Return the leader's estimate in a group's commits; None without one. A member's newest note counts."""
-    names = {checksum(member): member for member in members}
+    names: dict[int | None, str] = {checksum(member): member for member in members}
     newest: dict[str, CommitNote] = {}
     for written in metadata:
-        member = names.get(author(written) or 0, "")
-        note = CommitNote.decode(written, member)
-        if note is not None and (member not in newest or note.at_ms > newest[member].at_ms):
-            newest[member] = note
+        member = names.get(author(written))
+        note = None if member is None else CommitNote.decode(written, member)
+        if note is not None and (note.member not in newest or note.at_ms > newest[note.member].at_ms):
+            newest[note.member] = note
     return next((note.compared for note in newest.values() if note.compared is not None), None)
 
 

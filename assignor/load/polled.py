@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.load.background import Background
 from loadwise.assignor.load.source import LoadSnapshot, TopicLoads
+from loadwise.assignor.model import Floats
 from loadwise.assignor.rows import loads_of
 
 PolledLoads: TypeAlias = TopicLoads | Mapping[tuple[str, int], float | None]
@@ -57,22 +58,29 @@ class PolledLoad:
         """Begin to read, before the first snapshot."""
         self._background.begin()
 
+    def newest(self) -> Mapping[str, Floats] | None:
+        """Return the newest loads by topic, the same object until there are newer ones; None before the first."""
+        self.begin()
+        return None if (read := self._background.newest) is None else read[0]
+
     def snapshot(self, topics: Collection[str]) -> LoadSnapshot | None:  # noqa: ARG002 (the interface's)
         """Return the newest loads; None before the first."""
         self.begin()
-        if (newest := self._background.newest) is None:
+        if (read := self._background.newest) is None:
             return None
-        load, read_at = newest
+        load, read_at = read
         age_s, max_age_s = self._clock() - read_at, STALE_AFTER_READINGS * self.every_s
         return LoadSnapshot(load=load, unit=self.unit, age_s=age_s, max_age_s=max_age_s)
 
 
-def _timed(read: Callable[[], PolledLoads | None], clock: Callable[[], float]) -> tuple[TopicLoads, float] | None:
+def _timed(
+    read: Callable[[], PolledLoads | None], clock: Callable[[], float]
+) -> tuple[Mapping[str, Floats], float] | None:
     loads = read()
     return None if loads is None else (_by_topic(loads), clock())
 
 
-def _by_topic(loads: PolledLoads) -> TopicLoads:
+def _by_topic(loads: PolledLoads) -> Mapping[str, Floats]:
     """Return the loads as arrays by topic. Raises `BadGroupError` for loads of another form."""
     if not isinstance(loads, Mapping):
         raise BadGroupError(f"read() returned {loads!r}; it must map topics, or (topic, partition), to loads")
