@@ -114,20 +114,6 @@ class RestraintTuning:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvennessTuning:
-    """When a group gets equal numbers of partitions again; see `loadwise.assignor.live.evenness`."""
-
-    every_ms: int = 30_000  # An assignment is computed this often while the group is calm and its numbers differ...
-    spread: float = 1.5  # ... by more than this many partitions, since equal ones may differ by one...
-    spread_part: float = 0.25  # ... and by this part of the mean.
-    calm_ms: int = 120_000  # Equal numbers must have done for this time: a job that runs each minute has ended then.
-
-    def least(self, mean: float) -> float:
-        """Return the least difference that counts between two members' numbers, with this mean of all members."""
-        return max(self.spread, self.spread_part * mean)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ShadowTuning:
     """How the lag under ``sticky`` is estimated; see `loadwise.assignor.live.shadow`."""
 
@@ -187,7 +173,6 @@ class Tuning:
     seen: SeenTuning = field(default_factory=SeenTuning)
     demand: DemandTuning = field(default_factory=DemandTuning)
     restraint: RestraintTuning = field(default_factory=RestraintTuning)
-    evenness: EvennessTuning = field(default_factory=EvennessTuning)
     shadow: ShadowTuning = field(default_factory=ShadowTuning)
     common: CommonTuning = field(default_factory=CommonTuning)
     scaling: ScalingTuning = field(default_factory=ScalingTuning)

@@ -11,7 +11,6 @@ from loadwise.assignor.live.capacity import Capacities
 from loadwise.assignor.live.common import Common
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.demand import demand
-from loadwise.assignor.live.evenness import Evenness
 from loadwise.assignor.live.events import Asked, Assigned, Event, Joined, PriorEnds, Read, Rebalancing, Switched
 from loadwise.assignor.live.judgement import Judgement, compare, judge, overfull
 from loadwise.assignor.live.knowledge import GroupKnowledge
@@ -53,7 +52,6 @@ class GroupWatch(GroupKnowledge):
         self.off = False  # whether a member has turned rebalances for the load off
         self.switched_off = False  # whether `loadwise live off` has
         self._payback, self._shadow = Payback(), Shadow(self.tuning.shadow)
-        self._evenness = Evenness(self.tuning.evenness)
         self._known = False  # whether capacities are known
         self._held = False  # whether most members fall behind
         self._members_wanted = MembersWanted(self.tuning.scaling)
@@ -118,7 +116,6 @@ class GroupWatch(GroupKnowledge):
         watched, group = self._watch(event), event.target.group
         self._shadow.assigned(event.duration_ms, requested=self._payback.requested)
         self._payback.assigned(before, watched)
-        self._evenness.watch()
         self.restraint.rebalanced(event.duration_ms)
         capacities = self.estimates.of(watched.stated, event.at_ms)
         weight = np.zeros(group.size) if group.load is None else np.nan_to_num(group.load, nan=0.0)
@@ -160,8 +157,6 @@ class GroupWatch(GroupKnowledge):
         reason = "a rebalance would help" if self.settings.dry_run else "asking for a rebalance"
         if refused is not None and (untried := self._untried(watched, capacities, now_ms)):
             refused, reason = None, f"{reason}, so that members without a partition show their speed: {untried}"
-        elif refused is not None and self._restores(judged, now_ms):
-            refused, reason = None, f"{reason}, so that numbers of partitions are equal again: the load allows it now"
         if refused is None:
             return replace(self._decision(watched, judged, capacities, now_ms, reason), ask=True, soon=soon)
         return replace(
@@ -195,10 +190,6 @@ class GroupWatch(GroupKnowledge):
         reliable = dict(zip(watched.names, capacities.reliable, strict=True))
         untried = [name for name in watched.too_slow if not reliable[name] and not watched.stated[name]]
         return "" if self.activity.refusal(now_ms) else ", ".join(untried)
-
-    def _restores(self, judged: Judgement, now_ms: int) -> bool:
-        restores = self._evenness.restores(judged, self._algorithm, self.settings.healthy, now_ms)
-        return restores and not self.restraint.exhausted(now_ms) and not self.activity.refusal(now_ms)
 
     def _unconfirmed(self, judged: Judgement) -> Refusal | None:
         gain = gained(judged.worst, judged.best, self.settings.healthy)

@@ -209,7 +209,6 @@ WITHOUT: dict[str, tuple[Callable[[], Live], tuple[str, ...]]] = {
     ),
     "a price that doubles": (_tuned("restraint", dearest=1.0), ("even, noisy", "bursts of 8 s in 60")),
     "room counts less while it costs lag": (_tuned("restraint", room=1.0), ("6 partitions, 2 members, every 70 s",)),
-    "equal numbers again": (_tuned("evenness", calm_ms=_NEVER), ("bursts of 60 s in 600", "cron")),
     "three intervals that contradict": (_tuned("capacity", contradicts=2), ("12 partitions, every 45 s",)),
     "sticky as a shadow": (_tuned("shadow", tolerated_s=math.inf), ("hot set every 20 s", "slow 20 s in 120")),
 }
