@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         settings = read_settings(options.command_config)
         from loadwise.running_group.admin import connected
-        from loadwise.running_group.live_switch import write_switch
+        from loadwise.running_group.live_switch import not_read, write_switch
         from loadwise.running_group.reading import read_switch
 
         with connected(options.bootstrap_servers, settings, client_id="loadwise-live") as admin:
@@ -48,8 +48,10 @@ def run(options: argparse.Namespace) -> int:
             else:
                 now_ms = round(time.time() * 1000)
                 switch = write_switch(admin, options.group, off=options.state == "off", now_ms=now_ms)
+            why_not = not_read(admin, options.group)
     except (RunningGroupError, MissingClientError) as error:
         sys.stderr.write(f"loadwise live: {error}\n")
         return 2 if isinstance(error, BadConnectionError) else 1
-    sys.stdout.write(f"{options.group}: {switch or 'rebalances for the load are on'}\n")
+    note = f", but no member reads this: {why_not}" if why_not else ""
+    sys.stdout.write(f"{options.group}: {switch or 'rebalances for the load are on'}{note}\n")
     return 0

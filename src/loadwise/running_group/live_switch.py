@@ -6,6 +6,7 @@ from kafka import TopicPartition
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
+from loadwise.assignor.strategy import strategies
 from loadwise.protocol.live_switch import LiveSwitch, switch_group
 from loadwise.running_group.admin import GroupAdmin
 from loadwise.running_group.errors import UnreadableGroupError
@@ -24,6 +25,26 @@ def write_switch(admin: GroupAdmin, group_id: str, *, off: bool, now_ms: int) ->
     except KafkaError as error:
         raise UnreadableGroupError(f"the group {group} cannot be written: {error}") from error
     return switch
+
+
+def not_read(admin: GroupAdmin, group_id: str) -> str | None:
+    """Return why no member reads the switch now; None if one may.
+
+    Raises `UnreadableGroupError` for a group that has neither members nor commits, and if it cannot be described.
+    """
+    try:
+        group = read_group(admin, group_id)
+    except UnreadableGroupError:
+        if not admin.list_group_offsets(group_id)[group_id]:
+            raise
+        return "the group has no members"
+    except KafkaError as error:
+        raise UnreadableGroupError(f"the group {group_id} cannot be described: {error}") from error
+    if not group.is_classic:
+        return "the broker assigns the partitions (KIP-848)"
+    known = strategies().get(group.protocol)  # another name may be that of a user's own assignor
+    load_aware = known is None or known.traits.load
+    return None if load_aware else f"the assignor {group.protocol!r} requests no rebalance for the load"
 
 
 def _read_by(admin: GroupAdmin, group_id: str) -> list[TopicPartition]:

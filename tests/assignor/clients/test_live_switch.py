@@ -72,7 +72,15 @@ async def test_the_leader_renews_the_note(group, topic, client, until, monkeypat
         await asyncio.to_thread(admin.close)
 
 
-async def test_a_group_that_was_never_there_is_an_error(group, capsys):
-    status, _ = await live(group, "off")
+@pytest.mark.parametrize("state", ["off", "status"])
+async def test_a_group_that_was_never_there_is_an_error(state, group, capsys):
+    status, _ = await live(group, state)
     assert status == 1
     assert "has no members" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("state", ["off", "status"])
+async def test_a_group_without_a_load_aware_assignor_is_named(state, group, topic, until):
+    member = await group.join("aiokafka", topic, assignor="range")
+    await until(member.consumer.assignment)
+    assert "no member reads this: the assignor 'range'" in (await live(group, state))[1]
