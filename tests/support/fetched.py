@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kafka_process import jars
+from kafka_process import short_lived_jvm
 from maven import jars as fetched_jars
 from missing import skipped_where_missing
 from programs import built_go, with_npm
@@ -21,7 +21,7 @@ STREAMS = Path(__file__).with_name("streams.pom.xml")
 
 def main() -> None:
     for what in (
-        jars,
+        short_lived_jvm,
         connector_jars,
         lambda: fetched_jars(STREAMS, "streams"),
         lambda: built_go(CLIENTS / "franz-go", "franz-go"),

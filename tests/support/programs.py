@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_process import jars
+from kafka_process import SHORT_LIVED, jars, short_lived_jvm
 from made_once import made_once
 from maven import jars as fetched_jars
 from missing import skipped_where_missing, unavailable
@@ -29,6 +29,7 @@ def compiled_java(*sources: Path, log_level: str = "warn", pom: Path | None = No
     """
     with skipped_where_missing():
         classpath = f"{jars() if pom is None else fetched_jars(pom, pom.name.removesuffix('.pom.xml'))}/*"
+        options = short_lived_jvm() if pom is None else SHORT_LIVED
 
     def compile_them(folder: Path) -> None:
         subprocess.run(["javac", "-cp", classpath, "-d", str(folder), *map(str, sources)], check=True)
@@ -36,8 +37,8 @@ def compiled_java(*sources: Path, log_level: str = "warn", pom: Path | None = No
     folder = made_once(sources[0].stem, _contents(*sources) + classpath.encode(), compile_them)
     java = shutil.which("java")
     assert java is not None
-    quick = ["-Xmx128m", "-XX:TieredStopAtLevel=1", f"-Dorg.slf4j.simpleLogger.defaultLogLevel={log_level}"]
-    return [java, *quick, "-cp", f"{folder}:{classpath}"]
+    log = f"-Dorg.slf4j.simpleLogger.defaultLogLevel={log_level}"
+    return [java, "-Xmx128m", *options, log, "-cp", f"{classpath}:{folder}"]
 
 
 def built_go(source: Path, name: str) -> list[str]:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from kafka_process import (
     SETTINGS,
-    SHORT_LIVED,
     BrokerProcess,
     format_storage,
-    jars,
+    java_program,
     new_cluster_id,
     reserved_port,
+    short_lived_jvm,
     wait_until_ready,
 )
 
@@ -44,9 +43,6 @@ def three_kafkas(*, missed_soon: bool) -> Iterator[dict[int, BrokerProcess]]:
 
     Raises `KafkaNotInstalledError` where a JDK or Maven is missing.
     """
-    classpath = f"{jars()}/*"
-    java = shutil.which("java")
-    assert java is not None
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="apache-kafkas-")))
         addresses = {node: f"127.0.0.1:{stack.enter_context(reserved_port())}" for node in NODES}
@@ -66,8 +62,8 @@ def three_kafkas(*, missed_soon: bool) -> Iterator[dict[int, BrokerProcess]]:
             }
             properties = folder / f"{node}.properties"
             properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-            format_storage(properties, cluster_id)
-            command = [java, "-Xmx384m", *SHORT_LIVED, "-cp", classpath, "kafka.Kafka", str(properties)]
+            format_storage(properties, cluster_id, jvm=short_lived_jvm())
+            command = [*java_program("kafka.Kafka", "-Xmx384m", *short_lived_jvm()), str(properties)]
             nodes[node] = BrokerProcess(command, folder / f"{node}.log", addresses[node])
         try:
             for each in nodes.values():

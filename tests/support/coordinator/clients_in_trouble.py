@@ -13,7 +13,7 @@ from typing import Any
 import aiokafka
 import confluent_kafka
 import kafka
-from kafka_process import jars
+from kafka_process import java_program, short_lived_jvm
 from polled import POLL_MS, know
 from topics import WAIT_S, until
 
@@ -177,8 +177,8 @@ def librdkafka_writes(servers: str, topic: str) -> str:
 def java_writes(servers: str, topic: str) -> str:
     """Apache Kafka's VerifiableProducer, which does not try again."""
     settings = f"max.block.ms={SOON_MS}\nrequest.timeout.ms={SOON_MS // 2}\ndelivery.timeout.ms={SOON_MS}\n"
-    command = ["java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"]
-    command += ["-cp", f"{jars()}/*", "org.apache.kafka.tools.VerifiableProducer", "--bootstrap-server", servers]
+    options = ("-Xmx128m", *short_lived_jvm(), "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
+    command = [*java_program("org.apache.kafka.tools.VerifiableProducer", *options), "--bootstrap-server", servers]
     command += ["--topic", topic, "--max-messages", "1", "--acks", "-1", "--command-config", "/dev/stdin"]
     done = subprocess.run(command, input=settings, capture_output=True, text=True, timeout=WAIT_S, check=False)
     told = [json.loads(line) for line in done.stdout.splitlines()]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import shutil
 import ssl
 import subprocess
 import time
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kafka_process import jars
+from kafka_process import java_program, short_lived_jvm
 from secured_kafka import MODULES, OAUTH_MODULE, PREFIX
 from topics import WAIT_S
 
@@ -167,7 +166,7 @@ def java(
     """Run one of Kafka's tools with ``--list``, if there are no other arguments; by default ``kafka-topics.sh``."""
     config = folder / "client.properties"
     config.write_text(access.java())
-    program = [shutil.which("java") or "java", "-cp", f"{jars()}/*", f"org.apache.kafka.tools.{command}"]
+    program = java_program(f"org.apache.kafka.tools.{command}", "-Xmx128m", *short_lived_jvm())
     asked = [
         *program,
         "--bootstrap-server",
