@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 from loadwise.coordinator import leadership
 from loadwise.coordinator.embedded import Embedded
+from loadwise.coordinator.errors import NotRunningError
 from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.service import operations, views
@@ -41,6 +42,14 @@ class ClusterControl:
         """Shows groups, removes members, ends sessions and forces rebalances."""
         self.clock = ClockControl(embedded, run)
         """Freezes, steps and resumes the coordinator's clock."""
+
+    def __repr__(self) -> str:
+        """Return the class and where it listens."""
+        try:
+            where = f"at {self.bootstrap_servers}"
+        except NotRunningError:
+            where = "that does not run"
+        return f"<{type(self).__name__} {where}>"
 
     @property
     def bootstrap_servers(self) -> str:

@@ -33,8 +33,10 @@ async def test_it_listens_while_it_is_entered() -> None:
         coordinator = Coordinator(topics={"flights": 36}, port=port)
         with pytest.raises(NotRunningError, match="async with"):
             _ = coordinator.bootstrap_servers
+        assert repr(coordinator) == "<Coordinator that does not run>"
         async with coordinator:
             assert coordinator.bootstrap_servers == f"127.0.0.1:{port}"
+            assert repr(coordinator) == f"<Coordinator at 127.0.0.1:{port}>"
             socket.create_connection(("127.0.0.1", port)).close()
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port))
