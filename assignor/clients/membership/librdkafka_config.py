@@ -15,7 +15,7 @@ from typing import Any
 
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from loadwise.assignor.errors import UnsupportedByClientError
+from loadwise.assignor.errors import BadGroupError, UnsupportedByClientError
 
 ALIASES = {
     "metadata.broker.list": "bootstrap.servers",
@@ -100,8 +100,8 @@ CERTIFICATE_SETTINGS = (
 def member_settings(librdkafka: Mapping[str, Any], oauth_cb: Callable[[str], Any] | None = None) -> dict[str, Any]:
     """Return the kafka-python settings for a confluent-kafka ``Consumer``'s configuration.
 
-    Raises `UnsupportedByClientError` for a setting of `REFUSED`, ValueError for a time that is not a number, and errors
-    from reading certificates.
+    Raises `UnsupportedByClientError` for a setting of `REFUSED`, `BadGroupError` without brokers, ValueError for a time
+    that is not a number, and errors from reading certificates.
     """
     settings = {ALIASES.get(name, name): value for name, value in librdkafka.items()}
     for name, remedy in REFUSED.items():
@@ -111,8 +111,10 @@ def member_settings(librdkafka: Mapping[str, Any], oauth_cb: Callable[[str], Any
     answer |= {TEXT[name]: str(value) for name, value in settings.items() if name in TEXT}
     answer |= {own: milliseconds(name, settings[name]) for name, own in MILLISECONDS.items() if name in settings}
     answer["auto_offset_reset"] = OFFSET_RESETS.get(answer["auto_offset_reset"], answer["auto_offset_reset"])
-    servers = str(settings.get("bootstrap.servers", "localhost:9092"))
-    answer["bootstrap_servers"] = [server.rpartition("://")[2].strip() for server in servers.split(",")]
+    servers = [server.rpartition("://")[2].strip() for server in str(settings.get("bootstrap.servers", "")).split(",")]
+    if not all(servers):
+        raise BadGroupError('the configuration has no brokers; set bootstrap.servers, such as "broker:9092"')
+    answer["bootstrap_servers"] = servers
     if "heartbeat_interval_ms" not in answer:
         answer["heartbeat_interval_ms"] = min(3_000, answer["session_timeout_ms"] // 3)
     protocol = str(settings.get("security.protocol", "plaintext")).upper()

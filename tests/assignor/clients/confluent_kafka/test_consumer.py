@@ -25,7 +25,7 @@ from topics import WAIT_S, fill, make_topic
 
 from loadwise import confluent_consumer
 from loadwise.assignor.clients.membership.librdkafka_config import member_settings
-from loadwise.assignor.errors import UnsupportedByClientError
+from loadwise.assignor.errors import BadGroupError, UnsupportedByClientError
 
 PARTITIONS = 6
 STRATEGIES = ["weighted", "cooperative-weighted"]
@@ -361,6 +361,12 @@ def test_a_time_that_is_no_number_is_named(setting):
         confluent_consumer({"bootstrap.servers": "localhost:1", "group.id": "g", setting: "x"})
 
 
+@pytest.mark.parametrize("servers", [{}, {"bootstrap.servers": ""}, {"bootstrap.servers": "a:1,"}])
+def test_a_configuration_without_brokers_is_refused(servers):
+    with pytest.raises(BadGroupError, match=r"set bootstrap\.servers"):
+        confluent_consumer({"group.id": "g", **servers})
+
+
 def test_a_token_that_nobody_gives_is_asked_for_by_name():
     settings = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
     with pytest.raises(UnsupportedByClientError, match="OAUTHBEARER needs oauth_cb"):
@@ -369,7 +375,7 @@ def test_a_token_that_nobody_gives_is_asked_for_by_name():
 
 def test_extensions_of_a_token_reach_the_member():
     given = member_settings(
-        {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"},
+        {"bootstrap.servers": "a:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"},
         lambda _: ("token", 1e10, "principal", {"logicalCluster": "lkc-1"}),
     )["sasl_oauth_token_provider"]
     assert given.token() == "token"
