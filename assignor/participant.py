@@ -37,7 +37,7 @@ from loadwise.assignor.model import (
     Member,
 )
 from loadwise.assignor.staging import stage
-from loadwise.assignor.strategy import AssignorChoice, Strategy, chosen
+from loadwise.assignor.strategy import AnyChoice, Strategy, chosen
 from loadwise.assignor.subscription import JoinedMember, read_members, write_subscription
 from loadwise.assignor.targets import Targets
 from loadwise.assignor.troubles import Troubles
@@ -76,7 +76,7 @@ class Participant:
 
     def __init__(
         self,
-        assignor: AssignorChoice,
+        assignor: AnyChoice,
         *,
         capacity: float | None = None,
         rack: str | None = None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from loadwise.assignor.algorithms import ALGORITHMS, ON_REQUEST, algorithm
 from loadwise.assignor.errors import UnknownAssignorError
@@ -24,8 +24,14 @@ class Cooperative:
     assignor: Assignor
 
 
-AssignorChoice: TypeAlias = "str | Assignor | Cooperative | Sequence[str | Assignor | Cooperative]"
+StrategyName: TypeAlias = Literal[
+    "range", "roundrobin", "sticky", "cooperative-sticky", "weighted", "cooperative-weighted", "optimal"
+]
+"""The names of loadwise's assignors, for type checkers."""
+AssignorChoice: TypeAlias = "StrategyName | Assignor | Cooperative | Sequence[StrategyName | Assignor | Cooperative]"
 """An assignor's name, an assignor with its own parameters, or a list of these in order of preference."""
+AnyChoice: TypeAlias = "str | Assignor | Cooperative | Sequence[str | Assignor | Cooperative]"
+"""The same with a name that only the run shows, as from a configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,7 @@ def strategy(name: str) -> Strategy:
         raise UnknownAssignorError(f"no assignor is called {name!r}{near}; there are {', '.join(there_are)}") from None
 
 
-def chosen(assignor: AssignorChoice) -> dict[Strategy, Assignor]:
+def chosen(assignor: AnyChoice) -> dict[Strategy, Assignor]:
     """Return the chosen strategies in order, each with its algorithm.
 
     Raises `UnknownAssignorError`, and `TypeError` for something that is no assignor.

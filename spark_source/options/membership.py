@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
+from loadwise.assignor.strategy import StrategyName
 from loadwise.assignor.strategy import strategies as known_strategies
 from loadwise.nearest import near_or_all
 from loadwise.spark_source.errors import OptionError
@@ -24,7 +26,7 @@ class GroupMember:
     """``kafka.group.id``."""
     members: int = MEMBERS.default
     """``assignment.members``: the number of members."""
-    strategies: tuple[str, ...] = (STRATEGY.default,)
+    strategies: tuple[StrategyName, ...] = ("weighted",)
     """``assignment.strategy``: in order of preference; the group uses the first that all of its members have."""
     capacity: float | None = None
     """``assignment.capacity``: the whole stream's capacity relative to the others; None: it is measured."""
@@ -66,7 +68,7 @@ def group_member(
     )
 
 
-def _strategies(given: str) -> tuple[str, ...]:
+def _strategies(given: str) -> tuple[StrategyName, ...]:
     names = tuple(filter(None, map(str.strip, given.split(","))))
     if not names:
         raise OptionError(STRATEGY.name, "is empty; name one that all members of the group have, as weighted")
@@ -74,7 +76,7 @@ def _strategies(given: str) -> tuple[str, ...]:
     for name in names:
         if name not in known:
             raise OptionError(STRATEGY.name, f"there is no {name!r}{near_or_all(name, known)}")
-    return names
+    return cast("tuple[StrategyName, ...]", names)
 
 
 def _refuse_what_librdkafka_alone_has(java: Mapping[str, str]) -> None:
