@@ -7,6 +7,7 @@ import os
 import queue
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import Forked
 from kafka_process import SHORT_LIVED, jars, short_lived_jvm
 from made_once import made_once
 from maven import jars as fetched_jars
@@ -128,10 +130,14 @@ class MemberProgram:
         """What it owns now."""
         self._log = log
         self._said: queue.Queue[str] = queue.Queue()
-        with log.open("wb") as errors:
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
-            )
+        self.process: Forked | subprocess.Popen[str]
+        if command[0] == sys.executable:
+            self.process = Forked(command[1], command[2:], log)
+        else:
+            with log.open("wb") as errors:
+                self.process = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+                )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
