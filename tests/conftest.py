@@ -54,9 +54,14 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """pytest: the order in which tests run, the same in each process."""
+    """pytest: the order in which tests run, the same in each process.
+
+    Those that start Spark take longest: one of them alone at the end would keep the other processes waiting.
+    """
     if (seed := config.getoption("shuffle")) is not None:
         Random(seed).shuffle(items)
+    else:
+        items.sort(key=lambda item: item.get_closest_marker("spark") is None)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
