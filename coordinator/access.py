@@ -22,11 +22,11 @@ from loadwise.coordinator.calls import (
     NoAnswer,
     Outcome,
     Response,
-    Turns,
 )
 from loadwise.coordinator.kafka_cluster import Cluster, Guard, Handler
 from loadwise.coordinator.refusals import refusal_in_turns, refused_rows, rows_of
 from loadwise.coordinator.rights import CLUSTER_NAME, OPERATIONS, Client, Operation, ResourceType
+from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 
 FAILED: Mapping[ResourceType, ErrorCode] = {

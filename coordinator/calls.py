@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -11,6 +10,7 @@ from loadwise.coordinator.cluster.brokers import FIRST_NODE_ID
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.groups.events import Event, Token
 from loadwise.coordinator.logins import Login
+from loadwise.coordinator.turns import Turns
 from loadwise.protocol.messages import Request
 from loadwise.protocol.structs import Struct
 
@@ -121,49 +121,8 @@ class Later:
     """The outcome of a call that is answered elsewhere, as by `Feature.take_answers` of the feature that keeps it."""
 
 
-T = TypeVar("T")
-Turns: TypeAlias = Generator[Any, None, T]
-"""Work that may be long. It yields after each row, and the router continues it in later turns of the event loop.
-
-Other requests are handled meanwhile, so each row shows the state at its own time. A number counts as so many rows.
-"""
-ROWS_IN_A_TURN = 250
-"""Rows of long calls in one turn of the event loop; the slowest APIs take 20 µs for each."""
-
-
 Outcome: TypeAlias = "Response | GroupRequest | DelayedFetch | Later | Turns[Outcome]"
 """The result of an API handler: the response, or what must happen first."""
-
-
-def whole(turns: Turns[T]) -> T:
-    """Do all work in this turn, which must be short, and return its result."""
-    while True:
-        try:
-            next(turns)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-
-
-def listed(rows: Iterable[T]) -> Turns[list[T]]:
-    """Collect rows, with a pause after each."""
-    found = []
-    for row in rows:
-        found.append(row)
-        yield
-    return found
-
-
-K = TypeVar("K", bound=Hashable)
-
-
-def counted(names: Iterable[K]) -> Turns[Counter[K]]:
-    """Count how often each name occurs, with a pause after each."""
-    times: Counter[K] = Counter()
-    for name in names:
-        times[name] += 1
-        yield
-    return times
 
 
 class Answer(NamedTuple):

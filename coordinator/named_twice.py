@@ -9,7 +9,8 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from loadwise.coordinator.access import with_body
-from loadwise.coordinator.calls import Call, Outcome, Turns, listed
+from loadwise.coordinator.calls import Call, Outcome
+from loadwise.coordinator.turns import Turns, listed
 
 _MOST_REPEATED = 10_000
 

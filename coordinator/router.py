@@ -13,7 +13,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from loadwise.coordinator.calls import (
-    ROWS_IN_A_TURN,
     Answer,
     Call,
     DelayedFetch,
@@ -25,7 +24,6 @@ from loadwise.coordinator.calls import (
     NoAnswer,
     Outcome,
     Response,
-    Turns,
 )
 from loadwise.coordinator.cluster.brokers import Brokers
 from loadwise.coordinator.features import features
@@ -39,6 +37,7 @@ from loadwise.coordinator.refusals import refusal, refusal_in_turns
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.coordinator.services import Service, services
 from loadwise.coordinator.settings import REBALANCE_PROTOCOLS, BrokerSettings
+from loadwise.coordinator.turns import Turns, advance
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import body_in_turns
 from loadwise.protocol.structs import Struct
@@ -125,9 +124,7 @@ class Router:
     def _continue(self, call: Call, turns: Turns[Outcome], rest: Turns[Outcome]) -> list[Answer]:
         """Continue a long call for a while; ``rest`` is what goes on in a later turn if it is not done by then."""
         try:
-            rows = 0
-            while rows < ROWS_IN_A_TURN:
-                rows += next(turns) or 1
+            advance(turns)
         except StopIteration as end:
             return self._carry_out(call, end.value)
         self.begin(call, rest)

@@ -17,7 +17,7 @@ from dataclasses import asdict
 
 from loadwise.coordinator.alarm import Alarm
 from loadwise.coordinator.apis import api_versions_18 as api_versions
-from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, LastAnswer, Later, NoAnswer, Outcome, Turns
+from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, LastAnswer, Later, NoAnswer, Outcome
 from loadwise.coordinator.clock import Clock
 from loadwise.coordinator.connection import Connection
 from loadwise.coordinator.connections import Connections, ServerLimits
@@ -35,6 +35,7 @@ from loadwise.coordinator.logins import Login, Stage
 from loadwise.coordinator.refusals import refusal, rows_inward
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.coordinator.router import Router
+from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError, TooManyElementsError, UnsupportedVersionError
 from loadwise.protocol.messages import (

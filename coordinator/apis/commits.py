@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from loadwise.coordinator.calls import ROWS_IN_A_TURN, Call, Turns
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.groups.events import CommitOffsets, Committer
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.turns import ROWS_IN_A_TURN, Turns
 from loadwise.protocol.error_codes import ErrorCode
 
 _OF_THE_GROUP = frozenset({ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE})

@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from loadwise.coordinator.access import MESSAGES, Access
 from loadwise.coordinator.access import configs as may_change
-from loadwise.coordinator.calls import Call, Turns, counted
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.topics import is_topic_name, name_problem
 from loadwise.coordinator.configs.definitions import BadConfigError, Definitions
 from loadwise.coordinator.configs.resources import (
@@ -31,6 +31,7 @@ from loadwise.coordinator.group_configs import check_values, group_configs
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation
 from loadwise.coordinator.settings import described
+from loadwise.coordinator.turns import Turns, counted
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import AlterConfigsRequest, IncrementalAlterConfigsRequest
 

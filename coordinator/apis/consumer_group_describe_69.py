@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from loadwise.coordinator.apis.group_descriptions import DESCRIBES_GROUPS, described_with_rights
-from loadwise.coordinator.calls import Call, Turns
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 

@@ -6,9 +6,10 @@ v1 throttled after the response; v2 flexible.
 from __future__ import annotations
 
 from loadwise.coordinator.access import names, per_item, with_body
-from loadwise.coordinator.calls import Call, Outcome, Turns, counted, listed
+from loadwise.coordinator.calls import Call, Outcome
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
+from loadwise.coordinator.turns import Turns, counted, listed
 from loadwise.protocol.kafka_messages import DeleteGroupsRequest, DeleteGroupsResponse
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from loadwise.coordinator.access import Access
 from loadwise.coordinator.apis.group_descriptions import DESCRIBES_GROUPS, described
-from loadwise.coordinator.calls import Call, Turns
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.groups.classic.states import GroupState
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeGroupsRequest, DescribeGroupsResponse
 

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Sequence
 
 from loadwise.coordinator import leadership
 from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call, Turns, listed
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.refusals import refusal_in_turns
 from loadwise.coordinator.rights import Operation
+from loadwise.coordinator.turns import Turns, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import ElectLeadersRequest, ElectLeadersResponse
 

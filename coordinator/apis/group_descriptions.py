@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any, Protocol, TypeVar
 
 from loadwise.coordinator.access import Access, describable_topics, names, per_item
-from loadwise.coordinator.calls import Call, Turns
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
+from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 
 _Group = TypeVar("_Group")

@@ -11,10 +11,11 @@ from enum import IntEnum
 from loadwise.coordinator.access import open_to_all
 from loadwise.coordinator.apis.config_changes import RefusedChangeError, changed, check_rights
 from loadwise.coordinator.apis.config_rows import other_broker
-from loadwise.coordinator.calls import Call, Turns
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.configs.definitions import Definitions, items
 from loadwise.coordinator.configs.loggers import ROOT, check_level, check_logger, set_level
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 

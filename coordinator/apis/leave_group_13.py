@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loadwise.coordinator.access import OF_GROUP_MEMBERS
-from loadwise.coordinator.calls import ROWS_IN_A_TURN, Call, Turns
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.groups.effects import LeaveReply
 from loadwise.coordinator.groups.events import Leave, Leaver
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.turns import ROWS_IN_A_TURN, Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import LeaveGroupRequest, LeaveGroupResponse
 

@@ -9,9 +9,10 @@ from loadwise.coordinator.access import of_cluster
 from loadwise.coordinator.authorization.acl_rows import NO_AUTHORIZER
 from loadwise.coordinator.authorization.acls import Acl, PatternType, Permission
 from loadwise.coordinator.authorization.feature import ClusterAcls
-from loadwise.coordinator.calls import Call, HangUp, Turns, listed
+from loadwise.coordinator.calls import Call, HangUp
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
+from loadwise.coordinator.turns import Turns, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import CreateAclsRequest, CreateAclsResponse
 

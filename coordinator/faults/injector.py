@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from loadwise.coordinator.calls import Answer, Call, HangUp, Outcome, Response, Turns
+from loadwise.coordinator.calls import Answer, Call, HangUp, Outcome, Response
 from loadwise.coordinator.faults.rules import Action, AnswerError, Corrupt, Delay, Disconnect, Drop, Faults
 from loadwise.coordinator.faults.subjects import subject_of
 from loadwise.coordinator.groups.deadlines import Deadlines
@@ -23,6 +23,7 @@ from loadwise.coordinator.logins import Login
 from loadwise.coordinator.refusals import refusal
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.coordinator.router import Router
+from loadwise.coordinator.turns import Turns
 from loadwise.protocol.batches import HEADER_BYTES, read_header
 
 

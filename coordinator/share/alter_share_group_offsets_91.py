@@ -5,12 +5,13 @@ from __future__ import annotations
 from uuid import UUID
 
 from loadwise.coordinator.access import OF_GROUP_MEMBERS, Access
-from loadwise.coordinator.calls import Call, Turns
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.share.administration import fails, refusal
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.service import ShareKey
+from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
 

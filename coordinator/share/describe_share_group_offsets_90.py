@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loadwise.coordinator.access import Access, allowed, open_to_all
-from loadwise.coordinator.calls import Call, Turns
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.named_twice import Repeats
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.share.administration import fails
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.records import NO_START_OFFSET
+from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from loadwise.coordinator.apis.group_descriptions import DESCRIBES_GROUPS, described_with_rights
-from loadwise.coordinator.calls import Call, Turns
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.group import ShareGroup
 from loadwise.coordinator.share.state import ShareMember
+from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 

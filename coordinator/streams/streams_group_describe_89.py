@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from loadwise.coordinator.apis.group_descriptions import DESCRIBES_GROUPS, described_with_rights
-from loadwise.coordinator.calls import Call, Turns
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.streams.feature import StreamsGroups
 from loadwise.coordinator.streams.group import StreamsGroup
 from loadwise.coordinator.streams.state import StreamsMember
 from loadwise.coordinator.streams.topology import NO_TASKS, InternalTopic, Subtopology, Task, Tasks, by_subtopology
+from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 

@@ -11,7 +11,7 @@ from functools import partial
 from loadwise.coordinator.access import Access
 from loadwise.coordinator.apis import create_topics_19 as create_topics
 from loadwise.coordinator.apis.member_heartbeats import blank, guarding
-from loadwise.coordinator.calls import Call, GroupRequest, whole
+from loadwise.coordinator.calls import Call, GroupRequest
 from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS
 from loadwise.coordinator.cluster.topics import is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -29,6 +29,7 @@ from loadwise.coordinator.streams.topology import (
     Topology,
     by_subtopology,
 )
+from loadwise.coordinator.turns import whole
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import (
     CreateTopicsRequest,

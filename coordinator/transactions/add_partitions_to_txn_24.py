@@ -10,7 +10,7 @@ from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 from loadwise.coordinator.access import Access, Need, of_cluster, refused_without
-from loadwise.coordinator.calls import Call, Outcome, Turns
+from loadwise.coordinator.calls import Call, Outcome
 from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
@@ -18,6 +18,7 @@ from loadwise.coordinator.named_twice import Repeats
 from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.outcomes import ProducerAt
+from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 

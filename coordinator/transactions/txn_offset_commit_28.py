@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from loadwise.coordinator.access import Need, per_item, topics
 from loadwise.coordinator.apis.commits import Commits
-from loadwise.coordinator.calls import Call, Turns
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_partition
 from loadwise.coordinator.groups.events import Committer
 from loadwise.coordinator.groups.offsets import is_too_long
@@ -18,6 +18,7 @@ from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.outcomes import ProducerAt
 from loadwise.coordinator.transactions.verification import Verification, verified
+from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 

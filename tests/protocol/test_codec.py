@@ -20,7 +20,7 @@ from kafka.protocol.consumer import JoinGroupRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest
 from seeds import examples
 
-from loadwise.coordinator.calls import whole
+from loadwise.coordinator.turns import whole
 from loadwise.protocol import kafka_messages
 from loadwise.protocol.decoding import AT_ONCE, decoder, decoder_in_turns, varint
 from loadwise.protocol.encoding import encoder, encoder_in_turns

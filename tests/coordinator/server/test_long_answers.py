@@ -12,7 +12,7 @@ from own_log import own_log
 from peers import Peer, answers
 from requests_for_all import BY_NULL, fetch, offset_commit
 
-from loadwise.coordinator import Coordinator, router
+from loadwise.coordinator import Coordinator, router, turns
 from loadwise.coordinator.apis import commits
 from loadwise.coordinator.apis import list_config_resources_74 as list_config_resources
 from loadwise.protocol.error_codes import ErrorCode
@@ -52,7 +52,7 @@ async def coordinator(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Coordina
         peer = await Peer.connect(running)
         assert (await peer.exchange(offset_commit(TOPICS, "g"))).topics[0].partitions[0].error_code == 0
         await peer.close()
-        for module in (router, commits):
+        for module in (turns, commits):
             monkeypatch.setattr(module, "ROWS_IN_A_TURN", 5)
         yield running
 

@@ -21,7 +21,7 @@ from requests_for_all import BY_NULL, fetch, offset_commit
 from topics import WAIT_S
 from wires import APIS
 
-from loadwise.coordinator import Acl, Coordinator, router
+from loadwise.coordinator import Acl, Coordinator, turns
 from loadwise.coordinator.authorization.authorizer import Authorizer
 from loadwise.protocol.messages import Api
 
@@ -120,6 +120,6 @@ async def test_no_request_for_all_stops_the_loop(name: str, coordinator: Coordin
 async def test_it_is_counted(
     coordinator: Coordinator, peer: Peer, other: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(router, "ROWS_IN_A_TURN", 1_000_000)
+    monkeypatch.setattr(turns, "ROWS_IN_A_TURN", 1_000_000)
     work = await work_of(request_bytes(EVERYTHING["Metadata"]), peer, other)
     assert work.most > MOST
