@@ -42,6 +42,14 @@ def listed(rows: Iterable[T]) -> Turns[list[T]]:
     return found
 
 
+def one_by_one(works: Iterable[Turns[T]]) -> Turns[list[T]]:
+    """Do long work after long work, and collect the results."""
+    results = []
+    for work in works:
+        results.append((yield from work))  # noqa: PERF401  (a comprehension cannot yield)
+    return results
+
+
 K = TypeVar("K", bound=Hashable)
 
 

@@ -13,7 +13,7 @@ from loadwise.coordinator.calls import Call
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.turns import Turns
+from loadwise.coordinator.turns import Turns, one_by_one
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 
@@ -30,8 +30,9 @@ def handle(call: Call[ConsumerGroupDescribeRequest], cluster: Cluster) -> Turns[
     return ConsumerGroupDescribeResponse(groups=groups)
 
 
-def _describe(cluster: Cluster, group: ConsumerGroup) -> _Group:
+def _describe(cluster: Cluster, group: ConsumerGroup) -> Turns[_Group]:
     state = group.hard_state
+    members = yield from one_by_one(_member(cluster, group, member) for member in list(state.members.values()))
     return _Group(
         error_code=ErrorCode.NONE,
         error_message=None,
@@ -40,34 +41,37 @@ def _describe(cluster: Cluster, group: ConsumerGroup) -> _Group:
         group_epoch=state.epoch,
         assignment_epoch=state.target_epoch,
         assignor_name=group.assignor.name,
-        members=[_member(cluster, group, member) for member in state.members.values()],
+        members=members,
     )
 
 
-def _member(cluster: Cluster, group: ConsumerGroup, member: ConsumerMember) -> _Member:
-    subscription = member.subscription
+def _member(cluster: Cluster, group: ConsumerGroup, member: ConsumerMember) -> Turns[_Member]:
+    subscription, current, target = member.subscription, member.current, group.hard_state.target(member.member_id)
+    assignment = yield from _assignment(cluster, member.held())
+    target_assignment = yield from _assignment(cluster, target)
     return _Member(
         member_id=member.member_id,
         instance_id=subscription.instance_id,
         rack_id=subscription.rack,
-        member_epoch=member.current.epoch,
+        member_epoch=current.epoch,
         client_id=subscription.client_id,
         client_host=subscription.client_host,
         subscribed_topic_names=sorted(subscription.topics),
         subscribed_topic_regex=subscription.regex,
-        assignment=_assignment(cluster, member.held()),
-        target_assignment=_assignment(cluster, group.hard_state.target(member.member_id)),
-        member_type=_CLASSIC if member.is_classic else _CONSUMER,
+        assignment=assignment,
+        target_assignment=target_assignment,
+        member_type=_CONSUMER if subscription.classic is None else _CLASSIC,
     )
 
 
-def _assignment(cluster: Cluster, partitions: Mapping[UUID, Iterable[int]]) -> _Member.Assignment:
+def _assignment(cluster: Cluster, partitions: Mapping[UUID, Iterable[int]]) -> Turns[_Member.Assignment]:
     row = _Member.Assignment.TopicPartitions
     rows = []
     for topic_id, numbers in partitions.items():
         topic = cluster.topics.get_by_id(topic_id)
         if topic is not None:
             rows.append(row(topic_id=topic_id, topic_name=topic.name, partitions=sorted(numbers)))
+        yield
     return _Member.Assignment(topic_partitions=rows)
 
 

@@ -6,7 +6,7 @@ rights.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Generator, Iterable, Sequence, Set
 from typing import Any, Protocol, TypeVar
 
 from loadwise.coordinator.access import Access, describable_topics, names, per_item
@@ -56,7 +56,7 @@ class _Request(Protocol):
 
 def described(
     group_ids: Iterable[str],
-    describe: Callable[[str], R],
+    describe: Callable[[str], R | Turns[R]],
     refuse: Callable[[str], R],
     *,
     max_members: int,
@@ -72,7 +72,8 @@ def described(
     members_left = max_members
     for group_id in group_ids:
         if group_id not in known:
-            row = known[group_id] = describe(group_id)
+            found = describe(group_id)
+            row = known[group_id] = (yield from found) if isinstance(found, Generator) else found
             yield len(row.members)
             if access is not None and row.error_code is ErrorCode.NONE:
                 row.authorized_operations = access.operations(ResourceType.GROUP, group_id)
@@ -90,7 +91,7 @@ def described_with_rights(
     *,
     kind: str,
     find: Callable[[str], _Group | None],
-    describe: Callable[[Cluster, _Group], R],
+    describe: Callable[[Cluster, _Group], Turns[R]],
     topics: Callable[[R], Iterable[str]],
     hidden: str = "The group has described topic(s) that the client is not authorized to describe.",
 ) -> Turns[list[R]]:
@@ -102,14 +103,16 @@ def described_with_rights(
     """
     may_describe = describable_topics(call, cluster)
 
-    def row(group_id: str) -> R:
+    def row(group_id: str) -> Turns[R]:
         group = find(group_id)
         if group is None or not cluster.coordinates(call, group_id):
             return _not_found(call, cluster, group_row, group_id, kind)
-        found = describe(cluster, group)
-        if may_describe is None or all(map(may_describe, set(topics(found)))):
-            return found
-        return refused(group_row, group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, hidden)
+        found = yield from describe(cluster, group)
+        for name in set(topics(found)):
+            if may_describe is not None and not may_describe(name):
+                return refused(group_row, group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, hidden)
+            yield
+        return found
 
     return described(
         call.body.group_ids,

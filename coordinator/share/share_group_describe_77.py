@@ -10,7 +10,7 @@ from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.group import ShareGroup
 from loadwise.coordinator.share.state import ShareMember
-from loadwise.coordinator.turns import Turns
+from loadwise.coordinator.turns import Turns, one_by_one
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 
@@ -27,7 +27,8 @@ def handle(call: Call[ShareGroupDescribeRequest], cluster: Cluster) -> Turns[Sha
     return ShareGroupDescribeResponse(groups=groups)
 
 
-def _describe(cluster: Cluster, group: ShareGroup) -> _Group:
+def _describe(cluster: Cluster, group: ShareGroup) -> Turns[_Group]:
+    members = yield from one_by_one(_member(cluster, member) for member in list(group.members.values()))
     return _Group(
         error_code=ErrorCode.NONE,
         error_message=None,
@@ -36,17 +37,19 @@ def _describe(cluster: Cluster, group: ShareGroup) -> _Group:
         group_epoch=group.generation,
         assignment_epoch=group.hard_state.target.epoch,
         assignor_name=group.protocol_name,
-        members=[_member(group, cluster, member) for member in group.members.values()],
+        members=members,
     )
 
 
-def _member(group: ShareGroup, cluster: Cluster, member: ShareMember) -> _Member:
-    subscription = member.metadata
+def _member(cluster: Cluster, member: ShareMember) -> Turns[_Member]:
+    subscription, row = member.metadata, _Member.Assignment.TopicPartitions
     topics = []
-    for name, numbers in sorted(group.assignment(member.member_id).items()):
-        topic = cluster.topics.get(name)
-        assert topic is not None, "only existing topics have a name"
-        topics.append(_Member.Assignment.TopicPartitions(topic_id=topic.id, topic_name=name, partitions=numbers))
+    for topic_id, numbers in member.current.partitions.items():
+        topic = cluster.topics.get_by_id(topic_id)
+        if topic is not None:
+            topics.append(row(topic_id=topic.id, topic_name=topic.name, partitions=sorted(numbers)))
+        yield
+    topics.sort(key=lambda each: each.topic_name)
     return _Member(
         member_id=member.member_id,
         rack_id=subscription.rack,

@@ -11,7 +11,7 @@ from loadwise.coordinator.streams.feature import StreamsGroups
 from loadwise.coordinator.streams.group import StreamsGroup
 from loadwise.coordinator.streams.state import StreamsMember
 from loadwise.coordinator.streams.topology import NO_TASKS, InternalTopic, Subtopology, Task, Tasks, by_subtopology
-from loadwise.coordinator.turns import Turns
+from loadwise.coordinator.turns import Turns, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 
@@ -31,7 +31,8 @@ def handle(call: Call[StreamsGroupDescribeRequest], cluster: Cluster) -> Turns[S
     return StreamsGroupDescribeResponse(groups=groups)
 
 
-def _describe(_cluster: Cluster, group: StreamsGroup) -> _Group:
+def _describe(_cluster: Cluster, group: StreamsGroup) -> Turns[_Group]:
+    members = yield from listed(_member(group, member) for member in list(group.members.values()))
     state = group.hard_state
     return _Group(
         error_code=ErrorCode.NONE,
@@ -41,7 +42,7 @@ def _describe(_cluster: Cluster, group: StreamsGroup) -> _Group:
         group_epoch=group.generation,
         assignment_epoch=state.target.epoch,
         topology=_topology(group),
-        members=[_member(group, member) for member in group.members.values()],
+        members=members,
     )
 
 

@@ -78,8 +78,7 @@ class ConsumerMember:
 
     def held(self) -> dict[UUID, set[int]]:
         """Return the partitions that it has or must still revoke, by topic id."""
-        held: dict[UUID, set[int]] = {}
-        for part in (self.current.assigned, self.current.pending_revocation):
-            for topic_id, numbers in part.items():
-                held.setdefault(topic_id, set()).update(numbers)
+        held = {topic_id: set(numbers) for topic_id, numbers in self.current.assigned.items()}
+        for topic_id, numbers in self.current.pending_revocation.items():
+            held.setdefault(topic_id, set()).update(numbers)
         return held
