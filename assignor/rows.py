@@ -59,7 +59,7 @@ def topic_lists(members: Sequence[Member]) -> tuple[list[tuple[str, ...]], list[
 
 def known_topics(lists: Iterable[Sequence[str]], partitions: Mapping[str, int]) -> tuple[str, ...]:
     """Return subscribed topics with metadata, in order; `BadGroupError` for a negative number of partitions."""
-    wanted = set[str]().union(*lists)
+    wanted = dict.fromkeys(chain.from_iterable(lists))  # in their order, since sorted names are sorted soon
     known = java_sorted(topic for topic in wanted if partitions.get(topic) is not None)
     for topic in known:
         if partitions[topic] < 0:
