@@ -5,6 +5,10 @@ v1 regular expressions; member ids from the consumers (KIP-1082).
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from threading import Thread
 from uuid import UUID
 
 from loadwise.coordinator.access import describable_topics
@@ -13,6 +17,7 @@ from loadwise.coordinator.calls import Call, GroupRequest
 from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply
 from loadwise.coordinator.groups.events import ConsumerHeartbeat
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.turns import ROWS_IN_A_TURN, Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
@@ -24,7 +29,7 @@ _JOIN, _LEAVE, _LEAVE_FOR_NOW = 0, -1, -2
 
 def handle(
     call: Call[ConsumerGroupHeartbeatRequest], cluster: Cluster
-) -> ConsumerGroupHeartbeatResponse | GroupRequest:
+) -> Turns[ConsumerGroupHeartbeatResponse | GroupRequest]:
     """Check what does not depend on the group, then pass the event to it."""
     body = call.body
     problem = _problem(call)
@@ -50,7 +55,23 @@ def handle(
         client_id=call.request.client_id or "",
         client_host=call.client_host,
     )
+    importing = _import_of_the_assignors()
+    while importing.is_alive():
+        yield ROWS_IN_A_TURN
     return GroupRequest(body.group_id, event, _response)
+
+
+@cache
+def _import_of_the_assignors() -> Thread:
+    """Import what computes targets on a thread, since numpy takes longer than a turn. A group raises its errors."""
+    importing = Thread(target=_import, name="loadwise-import")
+    importing.start()
+    return importing
+
+
+def _import() -> None:
+    with suppress(ImportError):
+        import_module("loadwise.coordinator.groups.consumer.target")
 
 
 def _problem(call: Call[ConsumerGroupHeartbeatRequest]) -> str | None:
