@@ -177,7 +177,7 @@ def after(rest: Call, outcome: Outcome, change: Callable[[Response], Response]) 
         return _after(rest, outcome, change)
     if isinstance(outcome, GroupRequest):
         respond = outcome.respond
-        return outcome._replace(respond=lambda _, reply: change(respond(rest, reply)))
+        return outcome._replace(respond=lambda _, reply: after(rest, respond(rest, reply), change))
     if isinstance(outcome, DelayedFetch):
         answer = outcome.respond
         return outcome._replace(respond=lambda: after(rest, answer(), change))

@@ -100,8 +100,8 @@ class GroupRequest(NamedTuple):
     group_id: str
     event: Event
     """Contains the call's token."""
-    respond: Callable[[Call, Any], Response]
-    """Builds the response from the body of the group's reply."""
+    respond: Callable[[Call, Any], Outcome]
+    """Builds the response from the body of the group's reply, or says what must happen first."""
 
 
 class DelayedFetch(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from numbers import Integral
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from uuid import UUID, uuid4
 
 from loadwise.coordinator.calls import Call, Outcome
@@ -20,8 +20,8 @@ from loadwise.coordinator.configs.topic_configs import LogConfig, broker_configs
 from loadwise.coordinator.delayed_fetches import DelayedFetches
 from loadwise.coordinator.errors import BadSecurityError, BadTopicError
 from loadwise.coordinator.feature import Feature, Features
-from loadwise.coordinator.groups.effects import Reply
-from loadwise.coordinator.groups.events import Event
+from loadwise.coordinator.groups.effects import CommitReply, Reply
+from loadwise.coordinator.groups.events import CommitOffsets
 from loadwise.coordinator.groups.records import Record
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.keeper import NOTHING, Keeper, LogName, Place, Snapshot
@@ -198,12 +198,14 @@ class Cluster:
                 feature.group_deleted(group_id)
         return error
 
-    def ask_group(self, call: Call, group_id: str, event: Event) -> Any:
-        """Pass a call's event to a group that replies to it at once, and return the body of the reply."""
+    def commit_offsets(self, call: Call, group_id: str, event: CommitOffsets) -> ErrorCode:
+        """Pass a call's commit to a group, which replies to it at once."""
         replies = self.groups.handle(group_id, event, self.now_ms, is_here=self.coordinates(call, group_id))
         self.outbox += [reply for reply in replies if reply.token != call.token]
-        (body,) = [reply.body for reply in replies if reply.token == call.token]
-        return body
+        (error,) = [
+            reply.body.error for reply in replies if reply.token == call.token and isinstance(reply.body, CommitReply)
+        ]
+        return error
 
     def coordinates(self, call: Call, group_id: str) -> bool:
         """Return whether the call's broker coordinates a group; if not, answer NOT_COORDINATOR."""

@@ -23,7 +23,6 @@ from loadwise.coordinator.calls import (
     Later,
     NoAnswer,
     Outcome,
-    Response,
 )
 from loadwise.coordinator.cluster.brokers import Brokers
 from loadwise.coordinator.features import features
@@ -69,7 +68,7 @@ class Router:
         """The state behind it."""
         self.tokens = count(1)
         """Tokens of pending answers. They are never reused, so no client gets an answer from before a restart."""
-        self._waiting: dict[Token, tuple[Call, Callable[[Call, Any], Response]]] = {}
+        self._waiting: dict[Token, tuple[Call, Callable[[Call, Any], Outcome]]] = {}
         self._unfinished: dict[Token, tuple[Call, Turns[Outcome]]] = {}
         """Long calls, the one whose turn it is first."""
 
@@ -103,22 +102,22 @@ class Router:
     @property
     def has_unfinished(self) -> bool:
         """Return whether `go_on` has something to do."""
-        return bool(self._unfinished)
+        return bool(self._unfinished) or self.cluster.groups.has_unfinished
 
     def begin(self, call: Call, turns: Turns[Outcome]) -> None:
         """Begin a long call in a later turn."""
         self._unfinished[call.token] = (call, turns)
 
     def go_on(self, now_ms: int) -> list[Answer]:
-        """Continue one long call for a while."""
-        self.cluster.now_ms = now_ms
-        token = next(iter(self._unfinished))
-        call, turns = self._unfinished.pop(token)
-        try:
+        """Continue one long call and the work of one group, each for a while."""
+        cluster = self.cluster
+        cluster.now_ms = now_ms
+        answers: list[Answer] = []
+        if cluster.groups.has_unfinished:
+            cluster.outbox += cluster.groups.go_on()
+        if self._unfinished:
+            call, turns = self._unfinished.pop(next(iter(self._unfinished)))
             answers = self._continue(call, turns, turns)
-        except Exception:
-            log.exception("%s v%d cannot be answered", call.request.api.name, call.version)
-            answers = [Answer(call, HangUp("the coordinator failed to handle a request"))]
         return answers + self._answers()
 
     def _continue(self, call: Call, turns: Turns[Outcome], rest: Turns[Outcome]) -> list[Answer]:
@@ -127,6 +126,9 @@ class Router:
             advance(turns)
         except StopIteration as end:
             return self._carry_out(call, end.value)
+        except Exception:
+            log.exception("%s v%d cannot be answered", call.request.api.name, call.version)
+            return [Answer(call, HangUp("the coordinator failed to handle a request"))]
         self.begin(call, rest)
         return []
 
@@ -241,7 +243,7 @@ class Router:
             replies, cluster.outbox = cluster.outbox, []
             for reply in replies:
                 call, respond = self._waiting.pop(reply.token)
-                answers.append(Answer(call, respond(call, reply.body)))
+                answers += self._carry_out(call, respond(call, reply.body))
         if cluster.fetches:
             for call, outcome in cluster.fetches.take_completed(cluster.now_ms):
                 answers += self._carry_out(call, outcome)

@@ -58,7 +58,7 @@ class Commits:
         error = self._check()
         if error is ErrorCode.NONE:
             event = CommitOffsets(token=self._call.token, who=self._who, offsets=self.offsets)
-            error = self._cluster.ask_group(self._call, self._group_id, event).error
+            error = self._cluster.commit_offsets(self._call, self._group_id, event)
         for row in self._rows:
             row.error_code = error or row.error_code
         self.offsets, self._rows = {}, []

@@ -17,7 +17,7 @@ from loadwise.coordinator.calls import Call, GroupRequest
 from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply
 from loadwise.coordinator.groups.events import ConsumerHeartbeat
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.turns import ROWS_IN_A_TURN, Turns
+from loadwise.coordinator.turns import ROWS_IN_A_TURN, Turns, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
@@ -34,11 +34,12 @@ def handle(
     body = call.body
     problem = _problem(call)
     if problem is not None:
-        return _response(call, ConsumerHeartbeatReply(error=ErrorCode.INVALID_REQUEST, message=problem))
+        return (yield from _response(call, ConsumerHeartbeatReply(error=ErrorCode.INVALID_REQUEST, message=problem)))
     assignors = cluster.settings.consumer_groups.assignors
     if body.server_assignor is not None and body.server_assignor not in assignors:
         message = f"there is no assignor {body.server_assignor!r}; there are {', '.join(assignors)}"
-        return _response(call, ConsumerHeartbeatReply(error=ErrorCode.UNSUPPORTED_ASSIGNOR, message=message))
+        reply = ConsumerHeartbeatReply(error=ErrorCode.UNSUPPORTED_ASSIGNOR, message=message)
+        return (yield from _response(call, reply))
     owned = body.topic_partitions
     event = ConsumerHeartbeat(
         token=call.token,
@@ -106,11 +107,13 @@ def _problem(call: Call[ConsumerGroupHeartbeatRequest]) -> str | None:
 
 def _response(
     call: Call[ConsumerGroupHeartbeatRequest], reply: ConsumerHeartbeatReply
-) -> ConsumerGroupHeartbeatResponse:
+) -> Turns[ConsumerGroupHeartbeatResponse]:
     assignment = None
     if reply.assigned is not None:
         row = _Assignment.TopicPartitions
-        topics = [row(topic_id=topic_id, partitions=sorted(numbers)) for topic_id, numbers in reply.assigned.items()]
+        topics = yield from listed(
+            row(topic_id=topic_id, partitions=sorted(numbers)) for topic_id, numbers in reply.assigned.items()
+        )
         assignment = _Assignment(topic_partitions=topics)
     return ConsumerGroupHeartbeatResponse(
         error_code=reply.error,

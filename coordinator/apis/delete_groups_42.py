@@ -9,21 +9,19 @@ from loadwise.coordinator.access import names, per_item, with_body
 from loadwise.coordinator.calls import Call, Outcome
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.coordinator.rights import Operation, ResourceType
-from loadwise.coordinator.turns import Turns, counted, listed
+from loadwise.coordinator.turns import ROWS_IN_A_TURN, Turns, counted
 from loadwise.protocol.kafka_messages import DeleteGroupsRequest, DeleteGroupsResponse
 
 
 def handle(call: Call[DeleteGroupsRequest], cluster: Cluster) -> Turns[DeleteGroupsResponse]:
     """Delete each group separately, and once if it is named twice."""
     row = DeleteGroupsResponse.DeletableGroupResult
-    groups = yield from counted(call.body.groups_names)
-    results = yield from listed(
-        row(
-            group_id=group_id,
-            error_code=cluster.delete_group(call, group_id),
-        )
-        for group_id in groups
-    )
+    results = []
+    for group_id in (yield from counted(call.body.groups_names)):
+        while cluster.groups.is_busy(group_id):
+            yield ROWS_IN_A_TURN
+        results.append(row(group_id=group_id, error_code=cluster.delete_group(call, group_id)))
+        yield
     return DeleteGroupsResponse(results=results)
 
 

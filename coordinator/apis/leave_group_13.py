@@ -5,45 +5,48 @@ v1 throttle time; v3 several members at once, also by instance id (KIP-345); v4 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from loadwise.coordinator.access import OF_GROUP_MEMBERS
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls import Call, GroupRequest
 from loadwise.coordinator.groups.effects import LeaveReply
 from loadwise.coordinator.groups.events import Leave, Leaver
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.turns import ROWS_IN_A_TURN, Turns
+from loadwise.coordinator.turns import ROWS_IN_A_TURN, Turns, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import LeaveGroupRequest, LeaveGroupResponse
 
 _MANY = 3
+_Row = LeaveGroupResponse.MemberResponse
 
 
-def handle(call: Call[LeaveGroupRequest], cluster: Cluster) -> Turns[LeaveGroupResponse]:
+def handle(call: Call[LeaveGroupRequest], cluster: Cluster) -> GroupRequest:
     """Pass the event to the group; members beyond those of one turn leave in the next."""
     body = call.body
     if call.version < _MANY:
-        # The request names one member, whose error is the response's error.
-        reply = _left(call, cluster, [Leaver(body.member_id, None)])
-        return LeaveGroupResponse(error_code=reply.leavers[0].error if reply.leavers else reply.error)
-    row = LeaveGroupResponse.MemberResponse
-    members: list[LeaveGroupResponse.MemberResponse] = []
-    for start in range(0, max(len(body.members), 1), ROWS_IN_A_TURN):
-        some = body.members[start : start + ROWS_IN_A_TURN]
-        reply = _left(call, cluster, [Leaver(each.member_id, each.group_instance_id) for each in some])
-        members += [
-            row(member_id=left.member_id, group_instance_id=left.instance_id, error_code=left.error)
-            for left in reply.leavers
-        ]
-        if reply.error is not ErrorCode.NONE:
-            return LeaveGroupResponse(error_code=reply.error, members=members)
-        yield len(some)
-    return LeaveGroupResponse(error_code=ErrorCode.NONE, members=members)
+        return GroupRequest(body.group_id, Leave(token=call.token, leavers=[Leaver(body.member_id, None)]), _alone)
+    return _leave(call, [])
 
 
-def _left(call: Call[LeaveGroupRequest], cluster: Cluster, leavers: Sequence[Leaver]) -> LeaveReply:
-    reply: LeaveReply = cluster.ask_group(call, call.body.group_id, Leave(token=call.token, leavers=leavers))
-    return reply
+def _alone(_: Call[LeaveGroupRequest], reply: LeaveReply) -> LeaveGroupResponse:
+    # The request names one member, whose error is the response's error.
+    return LeaveGroupResponse(error_code=reply.leavers[0].error if reply.leavers else reply.error)
+
+
+def _leave(call: Call[LeaveGroupRequest], left: list[_Row]) -> GroupRequest:
+    """Let the next members leave, after those that have left."""
+    some = call.body.members[len(left) : len(left) + ROWS_IN_A_TURN]
+    leavers = [Leaver(each.member_id, each.group_instance_id) for each in some]
+
+    def respond(call: Call[LeaveGroupRequest], reply: LeaveReply) -> Turns[LeaveGroupResponse | GroupRequest]:
+        rows = yield from listed(
+            _Row(member_id=each.member_id, group_instance_id=each.instance_id, error_code=each.error)
+            for each in reply.leavers
+        )
+        members = left + rows
+        if reply.error is ErrorCode.NONE and len(members) < len(call.body.members):
+            return _leave(call, members)
+        return LeaveGroupResponse(error_code=reply.error, members=members)
+
+    return GroupRequest(call.body.group_id, Leave(token=call.token, leavers=leavers), respond)
 
 
 guard = OF_GROUP_MEMBERS

@@ -10,6 +10,7 @@ from loadwise.coordinator.groups.effects import Effect
 from loadwise.coordinator.groups.events import Committer, Event
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.records import Record
+from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 
 
@@ -108,8 +109,8 @@ class Group(Protocol):
     def records(self) -> Sequence[Record]:
         """Return the records that rebuild it, without a current rebalance."""
 
-    def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        """Handle an event, then everything due at ``now_ms``."""
+    def handle(self, event: Event, now_ms: int) -> list[Effect] | Turns[list[Effect]]:
+        """Handle an event, then everything due at ``now_ms``; nothing else is handled before its end."""
 
     def unload(self, error: ErrorCode, now_ms: int) -> list[Effect]:
         """Answer all waiting clients with an error."""

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
+from loadwise.coordinator.turns import Turns
+
 if TYPE_CHECKING:  # imports numpy, which is optional
     from loadwise.assignor.live.reading import Position
 
@@ -82,12 +84,13 @@ def by_name(partitions: Mapping[UUID, Iterable[int]], topics: TopicView) -> dict
     return {topic.name: sorted(numbers) for topic, numbers in found if topic is not None}
 
 
-def fingerprint(names: Iterable[str], topics: TopicView) -> int:
-    """Return a hash of the existing ones of these topics, with ids and partition counts."""
-    known = sorted(((topic.name, topic) for topic in map(topics.get, names) if topic), key=lambda each: each[0])
-    if not known:
-        return 0
-    digest = hashlib.blake2b(digest_size=8)
-    for name, topic in known:
-        digest.update(f"{name}\0{topic.id}\0{len(topic.partitions)}\n".encode())
-    return int.from_bytes(digest.digest())
+def fingerprint(names: Iterable[str], topics: TopicView) -> Turns[int]:
+    """Return a hash of the existing ones of these topics, with ids and partition counts; 0 without any."""
+    digest, is_empty = hashlib.blake2b(digest_size=8), True
+    for name in sorted(names):
+        topic = topics.get(name)
+        if topic is not None:
+            digest.update(f"{name}\0{topic.id}\0{len(topic.partitions)}\n".encode())
+            is_empty = False
+        yield
+    return 0 if is_empty else int.from_bytes(digest.digest())

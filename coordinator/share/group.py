@@ -32,6 +32,7 @@ from loadwise.coordinator.share.records import (
 )
 from loadwise.coordinator.share.simple_assignor import assign
 from loadwise.coordinator.share.state import ShareGroupState, ShareMember, SharesState
+from loadwise.coordinator.turns import whole
 from loadwise.protocol.error_codes import ErrorCode
 
 
@@ -183,7 +184,7 @@ class ShareGroup(HeartbeatGroup):
         if reason is None and self._topics_version == self._topics.version:
             return
         self._topics_version = self._topics.version
-        found = fingerprint(self.hard_state.topics(), self._topics)
+        found = whole(fingerprint(self.hard_state.topics(), self._topics))
         if reason is not None or found != self.hard_state.metadata_hash:
             self._reason = reason or "topics changed"
             self._bump(found)

@@ -39,6 +39,7 @@ from loadwise.coordinator.streams.records import (
 )
 from loadwise.coordinator.streams.state import StreamsGroupState, StreamsMember, StreamsState
 from loadwise.coordinator.streams.topology import NO_TASKS, Status, StatusCode, Task, Tasks, Topology
+from loadwise.coordinator.turns import whole
 from loadwise.protocol.error_codes import ErrorCode
 
 
@@ -236,7 +237,7 @@ class StreamsGroup(HeartbeatGroup):
         state, configured = self.hard_state, self.configured
         if configured is not None and self._topics_version == self._topics.version:
             return configured, state.group.metadata_hash
-        metadata_hash = fingerprint(topology.required_topics(), self._topics)
+        metadata_hash = whole(fingerprint(topology.required_topics(), self._topics))
         if configured is None or metadata_hash != state.group.metadata_hash:
             try:
                 configured = configure(topology, self._topics)

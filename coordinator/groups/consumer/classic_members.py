@@ -17,13 +17,14 @@ from loadwise.coordinator.groups.consumer_records import ClassicMemberMetadata, 
 from loadwise.coordinator.groups.effects import HeartbeatReply, JoinReply, Reply, SyncReply
 from loadwise.coordinator.groups.events import NO_MEMBER_ID, Heartbeat, Join, Sync
 from loadwise.coordinator.groups.topic_view import TopicView, by_name
+from loadwise.coordinator.turns import Turns
 from loadwise.protocol.consumer import NEWEST_VERSION, PROTOCOL_TYPE, Assignment, Subscription
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError
 from loadwise.protocol.primitive import INT16
 
 
-def join(group: Rebalancer, event: Join) -> None:
+def join(group: Rebalancer, event: Join) -> Turns[None]:
     """Handle a join of a new member, or one for its next step."""
     member_id = event.member_id or event.fresh_member_id
     error = _join_error(group, event, member_id)
@@ -36,7 +37,7 @@ def join(group: Rebalancer, event: Join) -> None:
     static = None if event.instance_id is None else group.hard_state.static_member(event.instance_id)
     was_last_consumer = static is not None and not static.is_classic
     if static is not None and event.member_id == NO_MEMBER_ID:
-        member = group.replace(static, member_id)
+        member = yield from group.replace(static, member_id)
     else:
         member = group.hard_state.members.get(member_id) or ConsumerMember.new(group.hard_state.group_id, member_id)
     subscribed = replace(
@@ -50,14 +51,14 @@ def join(group: Rebalancer, event: Join) -> None:
         client_host=event.client_host,
         classic=ClassicMemberMetadata(session_timeout_ms=event.session_timeout_ms, protocols=tuple(event.protocols)),
     )
-    changed = group.subscribe(member, subscribed, event.may_describe)
+    changed = yield from group.subscribe(member, subscribed, event.may_describe)
     member = group.hard_state.members[member_id]
     downgrades = was_last_consumer and group.may_downgrade()
     if not downgrades:
-        group.update_targets()
+        yield from group.update_targets()
     if not (downgrades and group.hard_state.target_epoch < group.hard_state.epoch):
         owned = _by_id(subscription.owned, group.topics)
-        group.reconcile(member, owned, subscription_changed=changed)
+        yield from group.reconcile(member, owned, subscription_changed=changed)
     group.set_timer(ConsumerTimer.JOIN, member_id, None)
     if downgrades:
         is_stale = group.hard_state.target_epoch < group.hard_state.epoch
@@ -92,7 +93,7 @@ def sync(group: Rebalancer, event: Sync) -> None:
     group.effects.append(Reply(event.token, reply))
 
 
-def heartbeat(group: Rebalancer, event: Heartbeat) -> None:
+def heartbeat(group: Rebalancer, event: Heartbeat) -> Turns[None]:
     """Keep a member alive, and report whether there is a step."""
     member, error = _member(group, event.member_id, event.instance_id)
     if member is not None and error is ErrorCode.NONE:
@@ -101,7 +102,7 @@ def heartbeat(group: Rebalancer, event: Heartbeat) -> None:
         else:
             group.restart_session(member)
             if all(each.is_classic for each in group.hard_state.members.values()):
-                group.update_targets()  # no other heartbeat does it
+                yield from group.update_targets()  # no other heartbeat does it
             if _has_a_step_to_take(group, member):
                 error = ErrorCode.REBALANCE_IN_PROGRESS
                 _expect_join(group, member)

@@ -30,7 +30,7 @@ from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
 from loadwise.coordinator.groups.consumer.rebalancer import ConsumerTimer, Rebalancer
 from loadwise.coordinator.groups.consumer.state import ConsumerGroupState
-from loadwise.coordinator.groups.consumer.topic_regex import matching
+from loadwise.coordinator.groups.consumer.topic_regex import matcher
 from loadwise.coordinator.groups.consumer_records import LEFT_FOR_NOW, ConsumerRecord, MemberState, MemberSubscription
 from loadwise.coordinator.groups.effects import (
     Append,
@@ -64,6 +64,7 @@ from loadwise.coordinator.groups.events import (
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.records import GroupTombstone
 from loadwise.coordinator.groups.topic_view import LoadView, TopicView, by_name
+from loadwise.coordinator.turns import Turns, whole
 from loadwise.protocol.consumer import PROTOCOL_TYPE
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -108,7 +109,7 @@ class ConsumerGroup:
         """Rebuild a group from its records; all timers start again."""
         group = cls(group_id, topics, limits, max_classic_size=max_classic_size, loads=loads)
         for record in records:
-            group.hard_state.apply(record)
+            whole(group.hard_state.apply(record))
         group._rebalancer.now_ms = now_ms
         for member in group.hard_state.members.values():
             group._rebalancer.restart_session(member)
@@ -228,7 +229,7 @@ class ConsumerGroup:
 
     # ---- events ----
 
-    def handle(self, event: Event, now_ms: int) -> list[Effect]:
+    def handle(self, event: Event, now_ms: int) -> Turns[list[Effect]]:
         """Handle an event, then everything due at ``now_ms``; time never goes back.
 
         A heartbeat costs O(1) for a member at its target, O(its partitions) while it moves, and O(all partitions) if
@@ -239,33 +240,33 @@ class ConsumerGroup:
         before, epoch = self.state, self.hard_state.epoch
         match event:
             case ConsumerHeartbeat():
-                self._reply(
-                    event.token, self._on_leaving_heartbeat(event) if event.epoch < 0 else self._on_heartbeat(event)
-                )
+                is_leaving = event.epoch < 0
+                reply = yield from (self._on_leaving_heartbeat(event) if is_leaving else self._on_heartbeat(event))
+                self._reply(event.token, reply)
             case Join():
-                classic_members.join(rebalancer, event)
+                yield from classic_members.join(rebalancer, event)
             case Sync():
                 classic_members.sync(rebalancer, event)
             case Heartbeat():
-                classic_members.heartbeat(rebalancer, event)
+                yield from classic_members.heartbeat(rebalancer, event)
             case Leave():
-                self._on_leave(event)
+                yield from self._on_leave(event)
             case Delete():
                 self._on_delete(event)
             case ExpireSession():
                 if event.member_id in self.hard_state.members:
-                    rebalancer.remove([event.member_id], f"the session of {event.member_id} ended")
+                    yield from rebalancer.remove([event.member_id], f"the session of {event.member_id} ended")
             case ForceRebalance():
                 if self.hard_state.members:
-                    rebalancer.refresh("forced by a test")
+                    yield from rebalancer.refresh("forced by a test")
             case CommitOffsets() | Tick():
                 pass
             case KindHeartbeat():
                 raise AssertionError(f"{type(event).__name__} must be refused before it reaches a consumer group")
             case _:
                 assert_never(event)
-        rebalancer.expire()
-        rebalancer.watch_load()
+        yield from rebalancer.expire()
+        yield from rebalancer.watch_load()
         if not rebalancer.is_downgraded and (self.state is not before or self.hard_state.epoch != epoch):
             self._append_transition(before, epoch)
         return rebalancer.take_effects()
@@ -276,16 +277,18 @@ class ConsumerGroup:
 
     # ---- heartbeats ----
 
-    def _on_heartbeat(self, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
+    def _on_heartbeat(self, event: ConsumerHeartbeat) -> Turns[ConsumerHeartbeatReply]:
         refusal = self.heartbeat_refusal(event)
         if refusal is not None:
             return refusal
-        member = self._admit(event)
+        member = yield from self._admit(event)
         before = member.current
-        changed = self._rebalancer.subscribe(member, _updated(member.subscription, event), event.may_describe)
+        changed = yield from self._rebalancer.subscribe(
+            member, _updated(member.subscription, event), event.may_describe
+        )
         member = self.hard_state.members[event.member_id]
-        self._rebalancer.update_targets()
-        self._rebalancer.reconcile(member, event.owned, subscription_changed=changed)
+        yield from self._rebalancer.update_targets()
+        yield from self._rebalancer.reconcile(member, event.owned, subscription_changed=changed)
         self._rebalancer.restart_session(member)
         is_full = None not in (event.rebalance_timeout_ms, event.owned) and (
             event.topics is not None or event.regex is not None
@@ -324,22 +327,22 @@ class ConsumerGroup:
     def _regex_refusal(self, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply | None:
         if event.regex and not self.hard_state.is_subscribed_with(event.regex):
             try:
-                matching(event.regex, ())
+                matcher(event.regex)
             except BadRegexError as problem:
                 return _refused(ErrorCode.INVALID_REGULAR_EXPRESSION, str(problem))
         return None
 
-    def _admit(self, event: ConsumerHeartbeat) -> ConsumerMember:
+    def _admit(self, event: ConsumerHeartbeat) -> Turns[ConsumerMember]:
         """Return the heartbeat's member; a new static member replaces the previous one."""
         if event.instance_id is not None and event.epoch == 0:
             replaced = self.hard_state.static_member(event.instance_id)
             if replaced is not None:
-                return self._rebalancer.replace(replaced, event.member_id)
+                return (yield from self._rebalancer.replace(replaced, event.member_id))
         return self.hard_state.members.get(event.member_id) or ConsumerMember.new(self.group_id, event.member_id)
 
     # ---- leaving ----
 
-    def _on_leaving_heartbeat(self, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
+    def _on_leaving_heartbeat(self, event: ConsumerHeartbeat) -> Turns[ConsumerHeartbeatReply]:
         if event.instance_id is None:
             if event.member_id not in self.hard_state.members:
                 return self._unknown(event.member_id)
@@ -352,20 +355,20 @@ class ConsumerGroup:
             if event.epoch == LEFT_FOR_NOW:
                 # It keeps its partitions until it returns or its session expires.
                 at_epoch_0 = {topic: dict.fromkeys(numbers, 0) for topic, numbers in static.current.assigned.items()}
-                self._rebalancer.write(
+                yield from self._rebalancer.write(
                     replace(static.current, epoch=LEFT_FOR_NOW, assigned=at_epoch_0, pending_revocation={})
                 )
                 self._rebalancer.set_timer(ConsumerTimer.REBALANCE, static.member_id, None)
                 return ConsumerHeartbeatReply(member_id=static.member_id, epoch=LEFT_FOR_NOW)
-        self._rebalancer.remove([event.member_id], f"{event.member_id} left")
+        yield from self._rebalancer.remove([event.member_id], f"{event.member_id} left")
         return ConsumerHeartbeatReply(member_id=event.member_id, epoch=event.epoch)
 
-    def _on_leave(self, event: Leave) -> None:
+    def _on_leave(self, event: Leave) -> Turns[None]:
         """Remove classic members that leave, or members that an administrator removes."""
         found = [self._leaver(leaver) for leaver in event.leavers]
         leaving = list(dict.fromkeys(each for each in found if not isinstance(each, ErrorCode)))
         if leaving:
-            self._rebalancer.remove(leaving, f"{', '.join(leaving)} left")
+            yield from self._rebalancer.remove(leaving, f"{', '.join(leaving)} left")
         errors = (each if isinstance(each, ErrorCode) else ErrorCode.NONE for each in found)
         left = [Left(*leaver, error) for leaver, error in zip(event.leavers, errors, strict=True)]
         self._reply(event.token, LeaveReply(leavers=left))

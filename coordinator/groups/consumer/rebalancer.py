@@ -31,6 +31,7 @@ from loadwise.coordinator.groups.consumer_records import (
 from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.effects import Append, Downgrade, Effect, Transition
 from loadwise.coordinator.groups.topic_view import LoadView, TopicView
+from loadwise.coordinator.turns import Turns
 
 if TYPE_CHECKING:  # imports numpy, which is optional
     from loadwise.coordinator.groups.consumer.load_watch import LoadWatch
@@ -92,7 +93,7 @@ class Rebalancer:
 
     def subscribe(
         self, member: ConsumerMember, subscription: MemberSubscription, may_describe: Callable[[str], bool] | None
-    ) -> bool:
+    ) -> Turns[bool]:
         """Apply a member's subscription; return whether its topics changed.
 
         If topics have changed, regular expressions are resolved again with the rights of this member's client, as in
@@ -102,43 +103,43 @@ class Rebalancer:
         before = member.subscription
         is_new = member.member_id not in self.hard_state.members
         if subscription != before or is_new:
-            self.write(subscription)
+            yield from self.write(subscription)
         changed = subscription.topics != before.topics or subscription.regex != before.regex
         has_new_topics = self._topics_version != self.topics.version
         is_due = has_new_topics or self.now_ms >= self._resolved_at_ms + self.limits.regex_refresh_interval_ms
         if not changed and not is_due:
             return changed
-        resolved = self._resolve_regexes(may_describe, again=is_due)
-        self._topics_version = self.topics.version
+        self._topics_version = self.topics.version  # the one that is begun with
+        resolved = yield from self._resolve_regexes(may_describe, again=is_due)
         if changed:
-            self.refresh(f"{member.member_id} {'joined' if is_new else 'changed its subscription'}")
-        elif resolved or self.hard_state.fingerprint(self.topics) != self.hard_state.metadata_hash:
-            self.refresh("topics changed" if has_new_topics else "its client may describe other topics now")
+            yield from self.refresh(f"{member.member_id} {'joined' if is_new else 'changed its subscription'}")
+        elif resolved or (yield from self.hard_state.fingerprint(self.topics)) != self.hard_state.metadata_hash:
+            yield from self.refresh("topics changed" if has_new_topics else "its client may describe other topics now")
         return changed
 
-    def refresh(self, reason: str) -> None:
+    def refresh(self, reason: str) -> Turns[None]:
         """Increment the group epoch, and drop regular expressions without subscribers."""
         self.reason = reason
         for regex in [regex for regex in self.hard_state.regexes if not self.hard_state.is_subscribed_with(regex)]:
-            self.write(Tombstone(group_id=self._group_id, key=("regex", regex)))
-        fingerprint = self.hard_state.fingerprint(self.topics)
-        self.write(GroupEpoch(group_id=self._group_id, epoch=self.hard_state.epoch + 1, metadata_hash=fingerprint))
+            yield from self.write(Tombstone(group_id=self._group_id, key=("regex", regex)))
+        fingerprint = yield from self.hard_state.fingerprint(self.topics)
+        yield from self.write(
+            GroupEpoch(group_id=self._group_id, epoch=self.hard_state.epoch + 1, metadata_hash=fingerprint)
+        )
 
-    def _resolve_regexes(self, may_describe: Callable[[str], bool] | None, *, again: bool) -> bool:
+    def _resolve_regexes(self, may_describe: Callable[[str], bool] | None, *, again: bool) -> Turns[bool]:
         changed = False
         if again:
             self._resolved_at_ms = self.now_ms
-        for regex in self.hard_state.subscribed_regexes():
+        for regex in list(self.hard_state.subscribed_regexes()):
             if again or regex not in self.hard_state.regexes:
-                topics = matching(regex, (topic.name for topic in self.topics))
-                if may_describe is not None:
-                    topics = frozenset(filter(may_describe, topics))
+                topics = yield from matching(regex, [topic.name for topic in self.topics], may_describe)
                 if topics != self.hard_state.regexes.get(regex):
                     changed = True
-                    self.write(ResolvedRegex(group_id=self._group_id, regex=regex, topics=topics))
+                    yield from self.write(ResolvedRegex(group_id=self._group_id, regex=regex, topics=topics))
         return changed
 
-    def update_targets(self) -> None:
+    def update_targets(self) -> Turns[None]:
         """Compute new targets if the group epoch requires it and the interval is over."""
         state = self.hard_state
         if state.target_epoch >= state.epoch:
@@ -149,11 +150,13 @@ class Rebalancer:
         from loadwise.coordinator.groups.consumer.target import snapshot, targets  # noqa: PLC0415  (numpy, for those who need it)
 
         load = self._read_load()
-        group = snapshot(self._rows(), self.topics, self.assignor, load, self.now_ms)
-        for member_id, partitions in targets(group, self.topics, self.assignor).items():
+        group = yield from snapshot(self._rows(), self.topics, self.assignor, load, self.now_ms)
+        new = yield from targets(group, self.topics, self.assignor)
+        for member_id, partitions in new.items():
             if partitions != state.target(member_id):
-                self.write(MemberTarget(group_id=self._group_id, member_id=member_id, partitions=partitions))
-        self.write(TargetEpoch(group_id=self._group_id, epoch=state.epoch))
+                yield from self.write(MemberTarget(group_id=self._group_id, member_id=member_id, partitions=partitions))
+            yield len(partitions)
+        yield from self.write(TargetEpoch(group_id=self._group_id, epoch=state.epoch))
         self._assigned_at_ms, self._assigned_partitions = self.now_ms, group.size
         if load is not None:
             load.targets_made(self.now_ms)
@@ -172,14 +175,14 @@ class Rebalancer:
         self._load.read(self.hard_state.topics(), self.now_ms)
         return self._load
 
-    def _look_at_load(self) -> None:
+    def _look_at_load(self) -> Turns[None]:
         """Increment the group epoch if new targets are worth their price."""
         load, state = self._read_load(), self.hard_state
         decision = None if load is None or state.name is not ConsumerGroupState.STABLE else load.decide(self.now_ms)
         if load is None or decision is None:
             return
         if load.act(decision):
-            self.refresh(f"for the load: {decision}")
+            yield from self.refresh(f"for the load: {decision}")
         elif note := load.note(decision):
             self.effects.append(
                 Transition(
@@ -191,7 +194,7 @@ class Rebalancer:
                 )
             )
 
-    def watch_load(self) -> None:
+    def watch_load(self) -> Turns[None]:
         """Read partitions' load at intervals while the assignor uses it."""
         key = (ConsumerTimer.LOAD, "")
         if not (self.hard_state.members and self.assignor.uses_load):
@@ -204,9 +207,8 @@ class Rebalancer:
         if load is not None and not load.watches and state.name is ConsumerGroupState.STABLE:
             from loadwise.coordinator.groups.consumer.target import snapshot  # noqa: PLC0415  (numpy, as above)
 
-            load.settled(
-                snapshot(self._rows(), self.topics, self.assignor, load, self.now_ms), state.epoch, self.now_ms
-            )
+            group = yield from snapshot(self._rows(), self.topics, self.assignor, load, self.now_ms)
+            load.settled(group, state.epoch, self.now_ms)
 
     # ---- members' steps ----
 
@@ -220,7 +222,7 @@ class Rebalancer:
 
     def reconcile(
         self, member: ConsumerMember, owned: Mapping[UUID, Sequence[int]] | None, *, subscription_changed: bool
-    ) -> None:
+    ) -> Turns[None]:
         """Move a member one step towards its target."""
         state = self.hard_state
         if not subscription_changed and member.is_reconciled_to(state.target_epoch):
@@ -239,28 +241,28 @@ class Rebalancer:
             is_subscribed=is_subscribed,
             is_free=lambda topic_id, number: state.holder(topic_id, number) in (None, member.member_id),
         )
-        after = step.next(member.current)
+        after = yield from step.next(member.current)
         if after != member.current:
-            self.write(after)
+            yield from self.write(after)
             self.set_rebalance_timer(member)
 
-    def replace(self, replaced: ConsumerMember, member_id: str) -> ConsumerMember:
+    def replace(self, replaced: ConsumerMember, member_id: str) -> Turns[ConsumerMember]:
         """Replace the previous member of a static member's instance (KIP-345)."""
         target, current = self.hard_state.target(replaced.member_id), replaced.current
-        self.forget(replaced.member_id)
-        self.write(replace(replaced.subscription, member_id=member_id))
-        self.write(MemberTarget(group_id=self._group_id, member_id=member_id, partitions=target))
-        self.write(replace(current, member_id=member_id, epoch=0, previous_epoch=0))
+        yield from self.forget(replaced.member_id)
+        yield from self.write(replace(replaced.subscription, member_id=member_id))
+        yield from self.write(MemberTarget(group_id=self._group_id, member_id=member_id, partitions=target))
+        yield from self.write(replace(current, member_id=member_id, epoch=0, previous_epoch=0))
         return self.hard_state.members[member_id]
 
-    def remove(self, member_ids: Iterable[str], reason: str) -> None:
+    def remove(self, member_ids: Iterable[str], reason: str) -> Turns[None]:
         """Remove members, and convert the group if only classic members are left."""
         for member_id in member_ids:
-            self.forget(member_id)
+            yield from self.forget(member_id)
         if self.may_downgrade():
             self.downgrade(reason, rebalance=True)
         else:
-            self.refresh(reason)
+            yield from self.refresh(reason)
 
     def may_downgrade(self) -> bool:
         """Return whether only classic members are left, and the group may be converted."""
@@ -273,22 +275,22 @@ class Rebalancer:
         self.is_downgraded = True
         self.effects.append(Downgrade(reason=reason, rebalance=rebalance))
 
-    def forget(self, member_id: str) -> None:
+    def forget(self, member_id: str) -> Turns[None]:
         """Drop all state of a member."""
         for kind in ("current", "target", "member"):
-            self.write(Tombstone(group_id=self._group_id, key=(kind, member_id)))
+            yield from self.write(Tombstone(group_id=self._group_id, key=(kind, member_id)))
         for timer in ConsumerTimer:
             self.deadlines.set((timer, member_id), None)
 
     # ---- time ----
 
-    def expire(self) -> None:
+    def expire(self) -> Turns[None]:
         """Remove members whose timers have expired."""
         for timer, member_id in self.deadlines.due(self.now_ms):
             if timer is ConsumerTimer.LOAD:
-                self._look_at_load()
+                yield from self._look_at_load()
             elif member_id in self.hard_state.members and not self.is_downgraded:
-                self.remove([member_id], f"{member_id} {timer.value}")
+                yield from self.remove([member_id], f"{member_id} {timer.value}")
 
     def set_timer(self, timer: ConsumerTimer, member_id: str, after_ms: int | None) -> None:
         """Set, move or clear a timer of a member."""
@@ -309,7 +311,7 @@ class Rebalancer:
 
     # ---- records ----
 
-    def write(self, record: ConsumerRecord) -> None:
+    def write(self, record: ConsumerRecord) -> Turns[None]:
         """Apply and append a record."""
-        self.hard_state.apply(record)
+        yield from self.hard_state.apply(record)
         self.effects.append(Append(record))

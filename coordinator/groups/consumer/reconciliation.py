@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import assert_never
 from uuid import UUID
 
 from loadwise.coordinator.groups.consumer_records import Epochs, MemberAssignment, MemberState, Partitions
+from loadwise.coordinator.turns import Turns
 
 _NONE: frozenset[int] = frozenset()
 _NO_EPOCHS: Mapping[int, int] = {}
@@ -33,22 +35,22 @@ class Reconciliation:
     is_free: Callable[[UUID, int], bool]
     """Whether no other member holds a partition."""
 
-    def next(self, member: MemberAssignment) -> MemberAssignment:
+    def next(self, member: MemberAssignment) -> Turns[MemberAssignment]:
         """Return the member's next assignment, which may be unchanged."""
         match member.state:
             case MemberState.STABLE:
                 if member.epoch != self.target_epoch:
-                    return self._towards_target(member)
+                    return (yield from self._towards_target(member))
                 return self._without_unsubscribed(member) if self.subscription_changed else member
             case MemberState.UNREVOKED_PARTITIONS:
                 if self._owns_any(member.pending_revocation):
                     return self._without_unsubscribed(member) if self.subscription_changed else member
-                return self._towards_target(member)
+                return (yield from self._towards_target(member))
             case MemberState.UNRELEASED_PARTITIONS:
-                return self._towards_target(member)
+                return (yield from self._towards_target(member))
             case MemberState.UNKNOWN:
                 # A member gets here only when it holds nothing.
-                return self._towards_target(replace(member, epoch=self.target_epoch))
+                return (yield from self._towards_target(replace(member, epoch=self.target_epoch)))
             case _:
                 assert_never(member.state)
 
@@ -73,14 +75,14 @@ class Reconciliation:
             return _moved(member, MemberState.UNREVOKED_PARTITIONS, member.epoch, assigned, pending_revocation)
         return _moved(member, member.state, member.epoch, assigned, member.pending_revocation)
 
-    def _towards_target(self, member: MemberAssignment) -> MemberAssignment:
+    def _towards_target(self, member: MemberAssignment) -> Turns[MemberAssignment]:
         # Kafka's set equations, for each topic: assigned = previous ∩ target, pending revocation = previous - target,
         # pending assignment = target - previous, if free.
         assigned: dict[UUID, dict[int, int]] = {}
         pending_revocation: dict[UUID, dict[int, int]] = {}
         pending_assignment: dict[UUID, list[int]] = {}
         has_unreleased = False
-        for topic_id in self.target.keys() | member.assigned.keys():
+        for topic_id in chain(self.target, (each for each in member.assigned if each not in self.target)):
             target = self.target.get(topic_id, _NONE) if self.is_subscribed(topic_id) else _NONE
             previous = member.assigned.get(topic_id, _NO_EPOCHS)
             common = {number: epoch for number, epoch in previous.items() if number in target}
@@ -95,10 +97,12 @@ class Reconciliation:
                 has_unreleased = has_unreleased or len(common) + len(free) < len(target)
                 if free:
                     pending_assignment[topic_id] = free
+            yield
         if pending_revocation and self._owns_any(pending_revocation):
             return _moved(member, MemberState.UNREVOKED_PARTITIONS, member.epoch, assigned, pending_revocation)
         for topic_id, free in pending_assignment.items():
             assigned.setdefault(topic_id, {}).update(dict.fromkeys(free, self.target_epoch))
+            yield
         state = MemberState.UNRELEASED_PARTITIONS if has_unreleased else MemberState.STABLE
         return _moved(member, state, self.target_epoch, assigned, {})
 

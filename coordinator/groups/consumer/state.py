@@ -22,6 +22,7 @@ from loadwise.coordinator.groups.consumer_records import (
     Tombstone,
 )
 from loadwise.coordinator.groups.topic_view import TopicView, fingerprint
+from loadwise.coordinator.turns import Turns
 
 K = TypeVar("K")
 
@@ -157,7 +158,7 @@ class ConsumerState:
             return ConsumerGroupState.ASSIGNING
         return ConsumerGroupState.RECONCILING if self._behind else ConsumerGroupState.STABLE
 
-    def fingerprint(self, topics: TopicView) -> int:
+    def fingerprint(self, topics: TopicView) -> Turns[int]:
         """Return a hash of the subscribed topics, their ids and partition counts.
 
         O(topics), but O(1) while topics and subscriptions stay the same.
@@ -165,7 +166,8 @@ class ConsumerState:
         subscribed = (frozenset(self._subscriptions.topics), frozenset(self._subscriptions.regexes))
         of = (topics.version, *subscribed, tuple(self.regexes.items()))
         if of != self._fingerprint_of:
-            self._fingerprint, self._fingerprint_of = fingerprint(self.topics(), topics), of
+            found = yield from fingerprint(self.topics(), topics)
+            self._fingerprint, self._fingerprint_of = found, of
         return self._fingerprint
 
     def records(self) -> Iterator[ConsumerRecord]:
@@ -182,14 +184,14 @@ class ConsumerState:
 
     # ---- changes ----
 
-    def apply(self, record: ConsumerRecord) -> None:
-        """Apply a new or replayed record; the order of keys does not matter."""
+    def apply(self, record: ConsumerRecord) -> Turns[None]:
+        """Apply a new or replayed record; the order of keys does not matter. O(the member's topics)."""
         match record:
             case MemberAssignment():
                 member = self._member(record.member_id)
-                self._release(member.current)
+                yield from self._release(member.current)
                 member.current = record
-                self._hold(record)
+                yield from self._hold(record)
                 self._compare(member)
             case MemberSubscription():
                 member = self._member(record.member_id)
@@ -207,7 +209,7 @@ class ConsumerState:
             case ResolvedRegex():
                 self.regexes[record.regex] = record.topics
             case Tombstone():
-                self._drop(record.key)
+                yield from self._drop(record.key)
             case _:
                 assert_never(record)
 
@@ -225,20 +227,20 @@ class ConsumerState:
         else:
             self._behind.add(member.member_id)
 
-    def _drop(self, key: tuple[str | int, ...]) -> None:
+    def _drop(self, key: tuple[str | int, ...]) -> Turns[None]:
         match key:
             case ("member", str(member_id)):
                 member = self.members.pop(member_id, None)
                 if member is not None:
                     self._subscriptions.count(member.subscription, -1)
-                    self._release(member.current)
+                    yield from self._release(member.current)
                 self._behind.discard(member_id)
             case ("target", str(member_id)):
                 self._targets.pop(member_id, None)
             case ("current", str(member_id)):
                 member = self.members.get(member_id)
                 if member is not None:
-                    self._release(member.current)
+                    yield from self._release(member.current)
                     member.current = MemberAssignment(group_id=self.group_id, member_id=member_id)
                     self._compare(member)
             case ("regex", str(regex)):
@@ -246,11 +248,12 @@ class ConsumerState:
             case _:
                 raise AssertionError(f"no record of a consumer group has the key {key}")
 
-    def _hold(self, current: MemberAssignment) -> None:
+    def _hold(self, current: MemberAssignment) -> Turns[None]:
         for topic_id, numbers in _all(current):
             self._holders.setdefault(topic_id, {}).update(dict.fromkeys(numbers, current.member_id))
+            yield
 
-    def _release(self, current: MemberAssignment) -> None:
+    def _release(self, current: MemberAssignment) -> Turns[None]:
         for topic_id, numbers in _all(current):
             holders = self._holders.get(topic_id, {})
             for number in numbers:
@@ -258,6 +261,7 @@ class ConsumerState:
                     del holders[number]
             if not holders:
                 self._holders.pop(topic_id, None)
+            yield
 
 
 def _all(current: MemberAssignment) -> Iterator[tuple[UUID, Iterable[int]]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from uuid import UUID
 
 from loadwise.assignor.algorithms import algorithm
 from loadwise.assignor.model import RECORDS_PER_S, GroupSnapshot, Member
@@ -15,6 +16,7 @@ from loadwise.coordinator.groups.consumer.load_watch import LoadWatch
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
 from loadwise.coordinator.groups.consumer_records import Partitions
 from loadwise.coordinator.groups.topic_view import TopicView
+from loadwise.coordinator.turns import Turns
 
 
 def snapshot(
@@ -23,7 +25,7 @@ def snapshot(
     assignor: ServerAssignor,
     load: LoadWatch | None,
     now_ms: int,
-) -> GroupSnapshot:
+) -> Turns[GroupSnapshot]:
     """Return the group as its assignor gets it, with members' topics and previous targets.
 
     ``load`` is None for an assignor that does not use it. O(partitions + members).
@@ -39,11 +41,13 @@ def snapshot(
                 topic = topics.get(name)
                 if topic is not None:
                     partitions[name] = len(topic.partitions)
+                yield
         owned = {}
         for topic_id, numbers in target.items():
             topic = topics.get_by_id(topic_id)
             if topic is not None:
                 owned[topic.name] = tuple(numbers)
+            yield
         rows.append(
             Member(
                 id=member.member_id,
@@ -57,6 +61,7 @@ def snapshot(
     if assignor.uses_racks and any(member.rack for member in rows):
         found = ((name, topics.racks(name)) for name in partitions)
         racks = {name: known for name, known in found if known is not None}
+    yield len(partitions)
     if load is None:
         return GroupSnapshot.of(rows, partitions, racks=racks)
     equipped = load.with_capacities(rows, now_ms)
@@ -64,15 +69,18 @@ def snapshot(
     return replace(group, even_up_to=load.even_up_to(now_ms))
 
 
-def targets(group: GroupSnapshot, topics: TopicView, assignor: ServerAssignor) -> dict[str, Partitions]:
-    """Return every member's target, by member id."""
-    ids = {}
-    for name in group.topics:
-        topic = topics.get(name)
-        assert topic is not None
-        ids[name] = topic.id
+def targets(group: GroupSnapshot, topics: TopicView, assignor: ServerAssignor) -> Turns[dict[str, Partitions]]:
+    """Return every member's target, by member id. A topic that was deleted since the snapshot is in none."""
+    yield group.size
     by_member = algorithm(assignor.algorithm).assign(group).by_member()
-    return {
-        member_id: {ids[name]: frozenset(numbers) for name, numbers in of_member.items()}
-        for member_id, of_member in by_member.items()
-    }
+    yield group.size
+    found: dict[str, Partitions] = {}
+    for member_id, of_member in by_member.items():
+        target: dict[UUID, frozenset[int]] = {}
+        for name, numbers in of_member.items():
+            topic = topics.get(name)
+            if topic is not None:
+                target[topic.id] = frozenset(numbers)
+            yield
+        found[member_id] = target
+    return found

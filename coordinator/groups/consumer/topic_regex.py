@@ -9,16 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from loadwise.coordinator.errors import BadRegexError
+from loadwise.coordinator.turns import Turns
 from loadwise.installation import pip_install
 
 MAX_LENGTH = 4096
 """Maximum length of an expression; Kafka has no such limit."""
 
 
-def matching(regex: str, names: Iterable[str]) -> frozenset[str]:
-    """Return the names that an expression matches as a whole. Raises `BadRegexError`."""
+def matching(regex: str, names: Iterable[str], may_describe: Callable[[str], bool] | None) -> Turns[frozenset[str]]:
+    """Return the names that an expression matches as a whole, and that a client may describe (None: all).
+
+    Raises `BadRegexError`.
+    """
     matches = matcher(regex)
-    return frozenset(name for name in names if matches(name))
+    found = set()
+    for name in names:
+        if matches(name) and (may_describe is None or may_describe(name)):
+            found.add(name)
+        yield
+    return frozenset(found)
 
 
 def matcher(regex: str) -> Callable[[str], object]:

@@ -1,13 +1,15 @@
 """All groups and their offsets: passes events to groups, and carries out the effects.
 
-Mirrors Kafka's ``GroupCoordinatorShard``. Only `Groups._tell` calls ``Group.handle``. All effects of that and of
+Mirrors Kafka's ``GroupCoordinatorShard``. Events reach a group in their order. All effects of that and of
 ``Group.unload`` go through `Groups._carry_out`, so that none is lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
-from typing import assert_never
+import logging
+from collections import deque
+from collections.abc import Callable, Collection, Container, Generator, Iterable, Mapping, Sequence
+from typing import NamedTuple, assert_never
 
 from loadwise.coordinator.errors import CannotConvertError
 from loadwise.coordinator.groups.classic.group import ClassicGroup
@@ -36,10 +38,20 @@ from loadwise.coordinator.groups.service.loads import LogView
 from loadwise.coordinator.groups.service.store import GroupStore
 from loadwise.coordinator.groups.topic_view import NO_TOPICS, TopicView
 from loadwise.coordinator.keeper import NOTHING, Keeper
+from loadwise.coordinator.turns import Turns, advance
 from loadwise.protocol.error_codes import ErrorCode
 
-_OURS = 0
+log = logging.getLogger("loadwise.coordinator")
+
+OURS = 0
 """The token of internal requests; no client waits under it, since clients' tokens start at 1."""
+
+
+class _Work(NamedTuple):
+    """An event on its way through a group."""
+
+    event: Event
+    turns: Turns[list[Reply]]
 
 
 class Groups(GroupStore):
@@ -73,6 +85,8 @@ class Groups(GroupStore):
         )
         self._admission = Admission(self.limits, self.kinds)
         self._next_cleanup_ms: int | None = None
+        self._unfinished: dict[str, deque[_Work]] = {}
+        """The events of groups with long work, in their order; the group whose turn it is first."""
         stored = list(records)
         self.journal.load(stored)
         for record in stored:
@@ -109,29 +123,77 @@ class Groups(GroupStore):
     def handle(self, group_id: str, event: Event, now_ms: int, *, is_here: bool = True) -> list[Reply]:
         """Handle an event in its group; the replies may belong to earlier events.
 
-        ``is_here``: whether the call's broker coordinates the group.
+        Long work is continued by `go_on`, and the group's next events wait for it. Commits do not, because they change
+        no member. ``is_here``: whether the call's broker coordinates the group.
         """
+        if isinstance(event, CommitOffsets):
+            return self._commit(group_id, event, now_ms, is_here=is_here)
+        return self._begin(group_id, event, self._handle(group_id, event, now_ms, is_here=is_here))
+
+    @property
+    def has_unfinished(self) -> bool:
+        """Return whether `go_on` has something to do."""
+        return bool(self._unfinished)
+
+    def is_busy(self, group_id: str) -> bool:
+        """Return whether events of a group are not handled yet."""
+        return group_id in self._unfinished
+
+    def go_on(self) -> list[Reply]:
+        """Continue the work of one group for a while."""
+        group_id = next(iter(self._unfinished))
+        return self._continue(group_id, self._unfinished.pop(group_id))
+
+    def finish(self, group_id: str) -> list[Reply]:
+        """Do all work of a group in this turn."""
+        replies: list[Reply] = []
+        while self.is_busy(group_id):
+            replies += self._continue(group_id, self._unfinished.pop(group_id))
+        return replies
+
+    def _begin(self, group_id: str, event: Event, turns: Turns[list[Reply]]) -> list[Reply]:
+        work = _Work(event, turns)
+        earlier = self._unfinished.get(group_id)
+        if earlier is None:
+            return self._continue(group_id, deque([work]))
+        earlier.append(work)
+        return []
+
+    def _continue(self, group_id: str, works: deque[_Work]) -> list[Reply]:
+        """Continue a group's first work for a while, and keep what is left for later turns."""
+        event, turns = works[0]
+        replies: list[Reply] = []
+        try:
+            advance(turns)
+        except StopIteration as end:
+            replies = end.value
+            works.popleft()
+        except Exception:
+            log.exception("group %r failed to handle %s", group_id, type(event).__name__)
+            if isinstance(event, Request):
+                replies = [self._admission.refused(event, ErrorCode.UNKNOWN_SERVER_ERROR)]
+            works.popleft()
+        if works:
+            self._unfinished[group_id] = works
+        return replies
+
+    def _handle(self, group_id: str, event: Event, now_ms: int, *, is_here: bool) -> Turns[list[Reply]]:
         error, message = self._admission.refusal(self.groups, group_id, event, is_here=is_here)
         if error is not ErrorCode.NONE:
             return [self._admission.refused(event, error, message)] if isinstance(event, Request) else []
         if isinstance(event, Join):
-            return self._join(group_id, event, now_ms)
+            return (yield from self._join(group_id, event, now_ms))
         if isinstance(event, ConsumerHeartbeat):
-            return self._consumer_heartbeat(group_id, event, now_ms)
+            return (yield from self._consumer_heartbeat(group_id, event, now_ms))
         if isinstance(event, KindHeartbeat):
-            return self._kind_heartbeat(group_id, event, now_ms)
-        if isinstance(event, CommitOffsets):
-            return self._commit(group_id, event, now_ms)
-        group = self.groups.get(group_id)
-        return [] if group is None else self._tell(group, event, now_ms)
+            return (yield from self._kind_heartbeat(group_id, event, now_ms))
+        return (yield from self._tell(group_id, event, now_ms))
 
     def expire(self, now_ms: int) -> list[Reply]:
         """Complete everything that is due."""
         replies: list[Reply] = []
         for group_id in self.deadlines.due(now_ms):
-            group = self.get(group_id)
-            if group is not None:
-                replies += self._tell(group, Tick(), now_ms)
+            replies += self._begin(group_id, Tick(), self._tell(group_id, Tick(), now_ms))
         if self._next_cleanup_ms is not None and self._next_cleanup_ms <= now_ms:
             replies += self._clean_up(now_ms)
         return replies
@@ -143,8 +205,9 @@ class Groups(GroupStore):
             commits.expire(self, group, now_ms)
             kind = self.kinds.get(group.type)
             is_unused = not self.offsets.of(group.group_id) and not self.pending_offsets.of(group.group_id)
-            if is_unused and not group.members and (kind is None or not kind.is_kept_empty):
-                replies += [each for each in self._tell(group, Delete(token=_OURS), now_ms) if each.token != _OURS]
+            is_unused = is_unused and not group.members and not self.is_busy(group.group_id)
+            if is_unused and (kind is None or not kind.is_kept_empty):
+                replies += self.delete(group.group_id, now_ms)[1]
         self._next_cleanup_ms = None
         self._plan_cleanup(now_ms)
         return replies
@@ -155,8 +218,9 @@ class Groups(GroupStore):
 
     def reload(self, group_id: str, now_ms: int) -> list[Reply]:
         """Rebuild a group from its records, as another broker would; waiting clients get an error."""
+        replies = self.finish(group_id)
         before = self.groups[group_id]
-        replies = self._carry_out(before, before.unload(ErrorCode.NOT_COORDINATOR, now_ms), now_ms)
+        replies += self._carry_out(before, before.unload(ErrorCode.NOT_COORDINATOR, now_ms), now_ms)
         self.groups.pop(group_id)
         self.replay(self.journal.of_group(group_id), now_ms)
         after = self.groups.get(group_id)
@@ -174,13 +238,13 @@ class Groups(GroupStore):
         return replies
 
     def delete(self, group_id: str, now_ms: int, *, is_here: bool = True) -> tuple[ErrorCode, list[Reply]]:
-        """Delete a group without members, and its offsets.
+        """Delete a group without members, and its offsets, once its work is done.
 
         ``is_here`` as in `handle`. The replies are for waiting clients.
         """
-        replies = self.handle(group_id, Delete(token=_OURS), now_ms, is_here=is_here)
-        (error,) = [reply.body.error for reply in replies if reply.token == _OURS]
-        return error, [reply for reply in replies if reply.token != _OURS]
+        replies = self.handle(group_id, Delete(token=OURS), now_ms, is_here=is_here) + self.finish(group_id)
+        (error,) = [reply.body.error for reply in replies if reply.token == OURS]
+        return error, [reply for reply in replies if reply.token != OURS]
 
     # ---- offsets ----
 
@@ -198,7 +262,7 @@ class Groups(GroupStore):
 
     # ---- finding or creating the group ----
 
-    def _join(self, group_id: str, event: Join, now_ms: int) -> list[Reply]:
+    def _join(self, group_id: str, event: Join, now_ms: int) -> Turns[list[Reply]]:
         group = self.groups.get(group_id)
         if group is not None and not isinstance(group, ClassicGroup) and not group.members:
             # It has no members, so a new member may convert it to the other protocol.
@@ -209,12 +273,11 @@ class Groups(GroupStore):
         if group is None:
             group = self.new_classic_group(group_id)
             self.add(group)  # a join creates the group, even if it fails
-        return self._tell(group, event, now_ms)
+        return (yield from self._tell(group_id, event, now_ms))
 
-    def _consumer_heartbeat(self, group_id: str, event: ConsumerHeartbeat, now_ms: int) -> list[Reply]:
-        known = self.consumer_group(group_id)
-        if known is not None:
-            return self._tell(known, event, now_ms)
+    def _consumer_heartbeat(self, group_id: str, event: ConsumerHeartbeat, now_ms: int) -> Turns[list[Reply]]:
+        if self.consumer_group(group_id) is not None:
+            return (yield from self._tell(group_id, event, now_ms))
         classic = self.groups.get(group_id)
         if event.epoch != 0:
             what = "there is no group" if classic is None else f"there is a {classic.type} group"
@@ -233,12 +296,12 @@ class Groups(GroupStore):
         if refusal is not None:
             return [*replies, Reply(event.token, refusal)]  # the group does not change
         migration.replace(self, classic, fresh)
-        return replies + self._tell(fresh, event, now_ms)
+        return replies + (yield from self._tell(group_id, event, now_ms))
 
-    def _kind_heartbeat(self, group_id: str, event: KindHeartbeat, now_ms: int) -> list[Reply]:
+    def _kind_heartbeat(self, group_id: str, event: KindHeartbeat, now_ms: int) -> Turns[list[Reply]]:
         kind, group = self.kinds[event.kind], self.groups.get(group_id)
         if group is not None and group.type == event.kind:
-            return self._tell(group, event, now_ms)
+            return (yield from self._tell(group_id, event, now_ms))
         if event.epoch != 0:
             return [
                 self._admission.refused(
@@ -247,7 +310,7 @@ class Groups(GroupStore):
             ]
         # It replaces an empty classic group, unless its first member is refused.
         fresh = kind.replay(group_id, (), self.topics, now_ms)
-        effects = fresh.handle(event, now_ms)
+        effects = yield from _effects(fresh, event, now_ms)
         if not fresh.members:
             return [effect for effect in effects if isinstance(effect, Reply)]
         if group is not None:
@@ -255,20 +318,24 @@ class Groups(GroupStore):
         self.put(fresh)
         return self._carry_out(fresh, effects, now_ms)
 
-    def _commit(self, group_id: str, event: CommitOffsets, now_ms: int) -> list[Reply]:
-        error = commits.commit(self, group_id, event.who, event.offsets)
+    def _commit(self, group_id: str, event: CommitOffsets, now_ms: int, *, is_here: bool) -> list[Reply]:
+        error, _ = self._admission.refusal(self.groups, group_id, event, is_here=is_here)
+        if error is ErrorCode.NONE:
+            error = commits.commit(self, group_id, event.who, event.offsets)
         replies = [Reply(event.token, CommitReply(error=error))]
-        group = self.get(group_id)
-        if group is None or error is not ErrorCode.NONE or event.who.producer_id is not None:
+        if error is not ErrorCode.NONE or event.who.producer_id is not None:
             # A commit in a transaction does not keep a member alive.
             return replies
-        return replies + self._tell(group, event, now_ms)
+        return replies + self._begin(group_id, Tick(), self._tell(group_id, event, now_ms))
 
     # ---- handling events and effects ----
 
-    def _tell(self, group: Group, event: Event, now_ms: int) -> list[Reply]:
+    def _tell(self, group_id: str, event: Event, now_ms: int) -> Turns[list[Reply]]:
+        group = self.groups.get(group_id)
+        if group is None:
+            return []
         self.configure(group)
-        return self._carry_out(group, group.handle(event, now_ms), now_ms)
+        return self._carry_out(group, (yield from _effects(group, event, now_ms)), now_ms)
 
     def _carry_out(self, group: Group, effects: Sequence[Effect], now_ms: int) -> list[Reply]:
         replies: list[Reply] = []
@@ -291,4 +358,9 @@ class Groups(GroupStore):
     def _downgrade(self, group_id: str, effect: Downgrade, now_ms: int) -> list[Reply]:
         classic, turned = migration.classic_group(self, group_id, effect, now_ms)
         self.history.add(group_id, turned, now_ms)
-        return self._tell(classic, ForceRebalance(), now_ms) if effect.rebalance else []
+        return self._carry_out(classic, classic.handle(ForceRebalance(), now_ms), now_ms) if effect.rebalance else []
+
+
+def _effects(group: Group, event: Event, now_ms: int) -> Turns[list[Effect]]:
+    effects = group.handle(event, now_ms)
+    return (yield from effects) if isinstance(effects, Generator) else effects

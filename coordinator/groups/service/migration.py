@@ -29,6 +29,7 @@ from loadwise.coordinator.groups.effects import Downgrade, Transition
 from loadwise.coordinator.groups.group import Group
 from loadwise.coordinator.groups.service.store import GroupStore
 from loadwise.coordinator.groups.topic_view import TopicView
+from loadwise.coordinator.turns import whole
 from loadwise.protocol.consumer import PROTOCOL_TYPE, Assignment, Subscription
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError
@@ -103,8 +104,8 @@ def _upgrade_records(group: ClassicGroup, topics: TopicView) -> list[ConsumerRec
         raise CannotConvertError(f"cannot upgrade classic group {group_id!r}: {problem}") from problem
     state = ConsumerState(group_id)
     for record in records:
-        state.apply(record)
-    fingerprint = state.fingerprint(topics)
+        whole(state.apply(record))
+    fingerprint = whole(state.fingerprint(topics))
     records.append(GroupEpoch(group_id=group_id, epoch=group.generation, metadata_hash=fingerprint))
     records.append(TargetEpoch(group_id=group_id, epoch=group.generation))
     return records

@@ -10,10 +10,7 @@ from loadwise.coordinator.errors import NoSuchGroupError, NoSuchMemberError
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import ExpireSession, ForceRebalance, Leave, Leaver
 from loadwise.coordinator.groups.group import Group
-from loadwise.coordinator.groups.service.groups import Groups
-
-_OURS = 0
-"""The token of internal requests; no client waits under it, since clients' tokens start at 1."""
+from loadwise.coordinator.groups.service.groups import OURS, Groups
 
 
 def kick(groups: Groups, group_id: str, member: str, now_ms: int) -> list[Reply]:
@@ -25,8 +22,9 @@ def kick(groups: Groups, group_id: str, member: str, now_ms: int) -> list[Reply]
     member_id = _member_id(group, member)
     if group.type in groups.kinds:  # administrators cannot remove their members
         return groups.handle(group_id, ExpireSession(member_id=member_id), now_ms)
-    replies = groups.handle(group_id, Leave(token=_OURS, leavers=[Leaver(member_id, None)]), now_ms)
-    return [reply for reply in replies if reply.token != _OURS]
+    replies = groups.handle(group_id, Leave(token=OURS, leavers=[Leaver(member_id, None)]), now_ms)
+    replies += groups.finish(group_id)
+    return [reply for reply in replies if reply.token != OURS]
 
 
 def expire_session(groups: Groups, group_id: str, member: str, now_ms: int) -> list[Reply]:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from client_messages import client_request, request_bytes
+from client_messages import client_request, client_response, request_bytes
 from large_frames import Path, arrays, large_frame
 from peers import Peer, answers
 from requests_for_all import BY_NULL, fetch, offset_commit
@@ -44,6 +44,12 @@ EVERYTHING: dict[str, Any] = {
     ),
 }  # fmt: skip
 """Requests for all, by null or by name."""
+NEW = {"name": "new", "num_partitions": 1, "replication_factor": 1}
+
+
+def rows(answer: Any) -> list[dict[str, Any]]:
+    """The partitions that a heartbeat was answered with, as the next one reports them."""
+    return [{"topic_id": each.topic_id, "partitions": each.partitions} for each in answer.assignment.topic_partitions]
 
 
 class Work:
@@ -52,6 +58,7 @@ class Work:
     def __init__(self) -> None:
         self.most = 0
         self.turns = 0
+        self.answer = b""
         self._calls = 0
 
     async def count(self) -> None:
@@ -82,14 +89,40 @@ async def work_of(frame: bytes, peer: Peer, other: Peer, *, waits: bool = False)
     work = Work()
     counting = asyncio.ensure_future(work.count())
     peer.writer.write(struct.pack(">i", len(frame)) + frame)
-    reading = asyncio.ensure_future(peer.reader.readexactly(4))
+    reading = asyncio.ensure_future(peer.frame())
     while not reading.done() and not (waits and work.turns > 100):
         assert await answers(other)
     counting.cancel()
     reading.cancel()
     with suppress(asyncio.CancelledError, asyncio.IncompleteReadError, ConnectionError):
-        await reading
+        work.answer = await reading
     return work
+
+
+class Watched:
+    """A peer whose every request is counted."""
+
+    def __init__(self, peer: Peer, other: Peer) -> None:
+        self._peer = peer
+        self._other = other
+        self.most: dict[str, int] = {}
+        """The most calls in a turn, by step."""
+
+    async def ask(self, step: str, api: str, version: int, **values: Any) -> Any:
+        request = client_request(api, version, **values)
+        work = await work_of(request_bytes(request), self._peer, self._other)
+        self.most[step] = work.most
+        return client_response(request).decode(work.answer, version=version, header=True)
+
+    async def beat(self, step: str, member_id: str, epoch: int, **fields: Any) -> Any:
+        """A heartbeat of a consumer, which reports what it owns as a list of topics."""
+        joining = {"rebalance_timeout_ms": 60_000, "topic_partitions": []} if epoch == 0 else {}
+        answer = await self.ask(
+            step, "ConsumerGroupHeartbeat", 1,
+            **{"group_id": "consumers", "member_id": member_id, "member_epoch": epoch} | joining | fields,
+        )  # fmt: skip
+        assert answer.error_code == 0, (step, answer)
+        return answer
 
 
 @pytest.mark.parametrize("is_allowed", [True, False], ids=["allowed", "forbidden"])
@@ -115,6 +148,30 @@ async def test_no_request_for_all_stops_the_loop(name: str, coordinator: Coordin
     )  # fmt: skip
     work = await work_of(request_bytes(EVERYTHING[name]), peer, other)
     assert work.most < MOST
+
+
+@pytest.mark.parametrize(
+    "subscribed", [{"subscribed_topic_regex": ".*"}, {"subscribed_topic_names": TOPICS}], ids=["by-regex", "by-name"]
+)
+async def test_no_member_of_a_group_with_all_topics_stops_the_loop(
+    subscribed: dict[str, Any], coordinator: Coordinator, peer: Peer, other: Peer
+) -> None:
+    watched = Watched(peer, other)
+    first = await watched.beat("join", "a", 0, **subscribed)
+    assert len(first.assignment.topic_partitions) == MANY
+    second = await watched.beat("second join", "b", 0, **subscribed)
+    revoke = await watched.beat("revoke", "a", first.member_epoch, topic_partitions=rows(first))
+    assert len(revoke.assignment.topic_partitions) == MANY // 2
+    done = await watched.beat("revoked", "a", revoke.member_epoch, topic_partitions=rows(revoke))
+    got = await watched.beat("get", "b", second.member_epoch)
+    assert len(got.assignment.topic_partitions) == MANY // 2
+    await watched.ask("describe", "ConsumerGroupDescribe", 1, group_ids=["consumers"])
+    await other.ask("CreateTopics", 2, timeout_ms=1000, validate_only=False, topics=[NEW])
+    await watched.beat("a new topic", "a", done.member_epoch)
+    await watched.ask("remove", "LeaveGroup", 4, group_id="consumers", members=[{"member_id": "b"}])
+    await watched.beat("leave", "a", -1)
+    await watched.ask("delete", "DeleteGroups", 2, groups_names=["consumers"])
+    assert not {step: most for step, most in watched.most.items() if most >= MOST}
 
 
 async def test_it_is_counted(

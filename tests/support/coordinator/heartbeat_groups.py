@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from itertools import count
 from typing import Any, Generic, TypeVar
 
@@ -10,6 +11,7 @@ from loadwise.coordinator.groups.events import Event
 from loadwise.coordinator.groups.heartbeat_group import HeartbeatGroup
 from loadwise.coordinator.groups.records import Record
 from loadwise.coordinator.groups.service.journal import Journal
+from loadwise.coordinator.turns import whole
 
 GroupT = TypeVar("GroupT", bound=HeartbeatGroup)
 
@@ -29,7 +31,8 @@ class HeartbeatDriver(Generic[GroupT]):
     def handle(self, event: Event) -> Any:
         """Give the group an event; answers the body of its reply, if it has one."""
         answer = None
-        for effect in self.group.handle(event, self.now_ms):
+        effects = self.group.handle(event, self.now_ms)
+        for effect in whole(effects) if isinstance(effects, Generator) else effects:
             match effect:
                 case Append(record):
                     self.records.append(record)

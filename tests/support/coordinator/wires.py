@@ -41,12 +41,20 @@ class Wire:
         commit(self.cluster.groups, "g", Committer(), offsets)
 
     def send(self, frame: bytes) -> list[Answer]:
+        return self.begin(frame) + self.finish()
+
+    def begin(self, frame: bytes) -> list[Answer]:
+        """Handle a request for one turn."""
         try:
             request = decode_request(frame, APIS)
         except TooManyElementsError:
             request = whole(request_in_turns(frame, APIS, (), most=1_000_000, most_inside=1_000_000))
         call = Call(next(TOKENS), request, "/127.0.0.1")
-        answers = self.router.receive(call, 1000)
+        return self.router.receive(call, 1000)
+
+    def finish(self) -> list[Answer]:
+        """Do all that has begun."""
+        answers: list[Answer] = []
         while self.router.has_unfinished:
             answers += self.router.go_on(1000)
         return answers
@@ -57,6 +65,11 @@ class Wire:
 
     def exchange(self, request: Any) -> Any:
         (answer,) = self.send(request_bytes(request))
+        return self.read(answer, request)
+
+    @staticmethod
+    def read(answer: Answer, request: Any) -> Any:
+        """Read an answer as the client does that sent this request."""
         if isinstance(answer.response, EncodedBody):
             frame = b"".join(frame_of(answer.response.pieces, 7, flexible=answer.response.flexible))
         else:

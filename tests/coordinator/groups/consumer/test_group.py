@@ -14,6 +14,7 @@ from loadwise.coordinator.groups.consumer.state import ConsumerGroupState, Consu
 from loadwise.coordinator.groups.consumer_records import ConsumerRecord, MemberState, Tombstone
 from loadwise.coordinator.groups.events import Committer, Delete, ExpireSession, ForceRebalance, Leave, Leaver
 from loadwise.coordinator.groups.partitions import Partition
+from loadwise.coordinator.turns import whole
 from loadwise.protocol.error_codes import ErrorCode
 
 
@@ -428,8 +429,8 @@ def test_a_deleted_assignment_is_as_if_it_had_never_been_written() -> None:
     tombstone = Tombstone(group_id="g", key=("current", "a"))
     for record in driver.journal:
         if isinstance(record, ConsumerRecord) and record.key != tombstone.key:
-            rebuilt.apply(record)
-    state.apply(tombstone)
+            whole(rebuilt.apply(record))
+    whole(state.apply(tombstone))
     assert state.members == rebuilt.members
     assert state.name is rebuilt.name is ConsumerGroupState.RECONCILING
     assert state.holder(driver.topics.id_of("t"), 0) == rebuilt.holder(driver.topics.id_of("t"), 0)

@@ -8,6 +8,7 @@ import pytest
 
 from loadwise.coordinator.groups.consumer.reconciliation import Reconciliation
 from loadwise.coordinator.groups.consumer_records import MemberAssignment, MemberState
+from loadwise.coordinator.turns import whole
 
 A, B = UUID(int=1), UUID(int=2)
 STABLE, UNREVOKED, UNRELEASED = (
@@ -97,7 +98,7 @@ def test_a_step(
         subscription_changed=changed, owned=owned, is_subscribed=subscribed.__contains__,
         is_free=lambda topic, number: (topic, number) != (B, 4),
     )  # fmt: skip
-    now = step.next(was)
+    now = whole(step.next(was))
     if after is None:
         assert now is was
         return
@@ -112,5 +113,5 @@ def test_what_is_free_is_assigned_since_the_target_epoch(state: MemberState) -> 
         target={A: frozenset({1, 2})}, target_epoch=12, subscription_changed=False, owned=None,
         is_subscribed=lambda _: True, is_free=lambda *_: True,
     )  # fmt: skip
-    now = step.next(member(state, 11, {A: [1]}, {}))
+    now = whole(step.next(member(state, 11, {A: [1]}, {})))
     assert (now.state, now.epoch, now.assigned) == (STABLE, 12, {A: {1: 10, 2: 12}})
