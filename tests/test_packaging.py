@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+BROKER = "assignor/broker/src/main/java/io/loadwise/broker"
 PARTS = ("assignor", "coordinator", "protocol", "spark_source")
 
 
@@ -69,13 +70,18 @@ def test_the_wheel_built_from_the_sdist_holds_every_part(checkout: Path, tmp_pat
         members = archive.getmembers()
         assert all(member.isfile() or member.isdir() for member in members), "links are lost on some systems"
         assert not any("/src/loadwise/assignor/" in member.name for member in members), "each part once"
+        sources = {member.name.partition("/")[2] for member in members}
+        assert {"assignor/broker/pom.xml", f"{BROKER}/LoadwiseAssignor.java"} <= sources
+        assert not any(name.endswith((".jar", ".class")) for name in sources)
         # Python 3.11.0 to 3.11.3 have no filters yet; later ones warn when none is named.
         archive.extraction_filter = getattr(tarfile, "data_filter", None)
         archive.extractall(tmp_path / "unpacked")
     [unpacked] = (tmp_path / "unpacked").iterdir()
     assert _wheel_of(unpacked) == _wheel_of(checkout)
     [wheel] = (unpacked / "dist").glob("*.whl")
-    assert set(zipfile.ZipFile(wheel).namelist()) >= EVERY_MODULE
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert names >= EVERY_MODULE
+    assert not any("broker/src" in name for name in names), "brokers run it"
 
 
 def test_a_checkout_that_lost_its_links_builds_the_same_wheel_but_is_not_installed_editable(checkout: Path) -> None:

@@ -1,0 +1,143 @@
+"""What a broker's assignor does with a note, with one half missing, and with none."""
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadwise.assignor.steered import SteeredMember, steered
+from loadwise.protocol.steering_note import UNOWNED, Plan, name_hash
+
+A, B = b"a" * 16, b"b" * 16
+
+
+def owners(answer):
+    return {
+        (topic, partition): member
+        for member, topics in answer.items()
+        for topic, partitions in topics.items()
+        for partition in partitions
+    }
+
+
+def plan_for(members, sizes, chance, known=1.0):
+    some = [member for member in members if chance.random() < known]
+    capacities = {name_hash(member.id, member.instance_id): chance.randint(1, 3) for member in some}
+    size = sum(sizes.values())
+    return Plan(
+        epoch=1,
+        capacities=dict(sorted(capacities.items())),
+        partitions=dict(sorted(sizes.items())),
+        owners=[chance.choice([*range(len(capacities)), UNOWNED]) for _ in range(size)],
+        weights=[chance.randint(1, 100) for _ in range(size)],
+    )
+
+
+def groups(chance):
+    """Members with any present assignment, and the sizes of topics."""
+    sizes = {bytes([number]) * 16: chance.randint(0, 8) for number in range(chance.randint(1, 4))}
+    topics = [*sizes, b"gone" * 4]
+    members = []
+    for number in range(chance.randint(1, 7)):
+        owned = {topic: chance.sample(range(12), chance.randint(0, 3)) for topic in chance.sample(topics, 1)}
+        reads = chance.sample(topics, chance.randint(0, len(topics)))
+        instance = f"i{number}" if chance.random() < 0.3 else None
+        members.append(SteeredMember(id=f"m{number}", instance_id=instance, topics=reads, owned=owned))
+    return members, sizes
+
+
+def steering(parts):
+    return [SteeredMember(id=f"steering-{number}", rack_id=part) for number, part in enumerate(parts)]
+
+
+@given(st.randoms(use_true_random=False))
+def test_each_partition_with_a_reader_has_one_owner_that_reads_it(chance):
+    members, sizes = groups(chance)
+    notes = steering(plan_for(members, sizes, chance, known=0.7).encode(1)) if chance.random() < 0.7 else []
+    answer = steered([*members, *notes], sizes)
+    assert set(answer) == {member.id for member in [*members, *notes]}
+    reads = {member.id: set(member.topics) for member in members}
+    given_ = [(topic, number) for topics in answer.values() for topic, numbers in topics.items() for number in numbers]
+    assert sorted(given_) == sorted(
+        (topic, number)
+        for topic, size in sizes.items()
+        if any(topic in each for each in reads.values())
+        for number in range(size)
+    )
+    assert all(topic in reads[member] for (topic, _), member in owners(answer).items())
+
+
+@given(st.randoms(use_true_random=False))
+def test_the_order_of_members_does_not_matter_and_a_second_call_moves_nothing(chance):
+    members, sizes = groups(chance)
+    notes = steering(plan_for(members, sizes, chance, known=0.7).encode(1)) if chance.random() < 0.7 else []
+    answer = steered([*members, *notes], sizes)
+    mixed = [*members, *notes]
+    chance.shuffle(mixed)
+    assert steered(mixed, sizes) == answer
+    after = [
+        SteeredMember(id=each.id, instance_id=each.instance_id, topics=each.topics, owned=answer[each.id])
+        for each in members
+    ]
+    assert steered([*after, *notes], sizes) == answer
+
+
+@given(st.randoms(use_true_random=False))
+def test_without_a_note_nothing_moves_that_has_a_living_owner_unless_a_member_owns_nothing(chance):
+    members, sizes = groups(chance)
+    whole = steered(members, sizes)
+    after = [SteeredMember(id=each.id, topics=each.topics, owned=whole[each.id]) for each in members]
+    left = [each for each in after if chance.random() < 0.7]
+    kept = owners({each.id: whole[each.id] for each in left})
+    if all(each.owned for each in left if set(each.topics) & set(sizes)):
+        now = owners(steered(left, sizes))
+        assert {where: now[where] for where in kept} == kept
+
+
+def test_a_member_that_owns_nothing_gets_its_fair_count():
+    before = [SteeredMember(id=f"m{number}", topics=[A], owned={A: range(number, 12, 3)}) for number in range(3)]
+    answer = steered([*before, SteeredMember(id="new", topics=[A])], {A: 12})
+    assert sorted(len(topics[A]) for topics in answer.values()) == [3, 3, 3, 3]
+    moved = {where for where, owner in owners(answer).items() if owner == "new"}
+    assert len(moved) == 3
+
+
+def test_a_plan_is_followed_and_what_it_leaves_goes_to_the_least_loaded():
+    names = {member: name_hash(member, None) for member in ("m0", "m1", "m2")}
+    places = {member: sorted(names.values()).index(name) for member, name in names.items()}
+    plan = Plan(
+        epoch=1,
+        capacities=dict.fromkeys(sorted(names.values()), 10),
+        partitions={A: 4},
+        owners=[places["m0"], places["m1"], places["m2"], places["m2"]],
+        weights=[9, 5, 4, 3],
+    )
+    members = [SteeredMember(id=member, topics=[A]) for member in names]
+    assert owners(steered([*members, *steering(plan.encode(1))], {A: 4})) == {
+        (A, 0): "m0",
+        (A, 1): "m1",
+        (A, 2): "m2",
+        (A, 3): "m2",
+    }
+    without = owners(steered([*members[:2], *steering(plan.encode(1))], {A: 5}))
+    assert without == {(A, 0): "m0", (A, 1): "m1", (A, 2): "m0", (A, 3): "m1", (A, 4): "m1"}
+
+
+def test_of_members_with_the_same_name_no_note_counts():
+    twins = [
+        SteeredMember(id=each, instance_id="same", topics=[A], owned={A: [place]}) for place, each in enumerate("ab")
+    ]
+    plan = Plan(epoch=1, capacities={name_hash("", "same"): 1}, partitions={A: 2}, owners=[0, 0], weights=[1, 1])
+    assert owners(steered([*twins, *steering(plan.encode(1))], {A: 2})) == {(A, 0): "a", (A, 1): "b"}
+
+
+def test_members_that_the_plan_does_not_know_take_their_share_of_the_weight():
+    chance = random.Random(1)
+    members = [SteeredMember(id=f"m{number}", topics=[A]) for number in range(4)]
+    plan = plan_for(members, {A: 40}, chance)
+    answer = steered([*members, SteeredMember(id="new", topics=[A]), *steering(plan.encode(1))], {A: 40})
+    weight = sum(plan.weights)
+    usual = sum(plan.capacities.values()) // 4
+    mean = weight / (sum(plan.capacities.values()) + usual)
+    its = sum(plan.weights[number] for number in answer["new"][A]) / usual
+    assert 0.8 * mean < its < 1.6 * mean
