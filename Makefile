@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 # Images of containers often set this. The tests start hundreds of Python processes, and each would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo docs hunt mutants test test-kafka test-live test-long test-smoke test-upstream test-programs lint nightly bench bench-confluent bench-coordinator bench-dispatcher bench-live bench-quality bench-spark readme clean
+.PHONY: broker-assignor demo docs hunt mutants test test-kafka test-live test-long test-smoke test-upstream test-programs lint nightly bench bench-confluent bench-coordinator bench-dispatcher bench-live bench-quality bench-spark readme clean
 
 demo: $(VENV)/.all
 	$(BIN)/loadwise demo $(DEMO)
@@ -81,6 +81,11 @@ test-upstream: $(VENV)/.dev
 test-programs: $(VENV)/.dev
 	$(BIN)/python tests/programs/run.py $(PROGRAMS)
 
+# The assignor for Apache Kafka brokers: tests it and makes assignor/broker/target/loadwise-assignor-1.jar. It needs a JDK 17 and
+# Maven (docs/steering-note.md).
+broker-assignor:
+	cd assignor/broker && mvn -q -B package
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -141,4 +146,4 @@ $(VENV)/.docs: $(VENV)/bin/python pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-pyspark-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-pyspark-* assignor/broker/target build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
