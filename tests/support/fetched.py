@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from broker_assignor import broker_assignor
 from kafka_process import short_lived_jvm
 from maven import jars as fetched_jars
 from missing import skipped_where_missing
@@ -23,6 +24,7 @@ def main() -> None:
     for what in (
         short_lived_jvm,
         connector_jars,
+        broker_assignor,
         lambda: fetched_jars(STREAMS, "streams"),
         lambda: built_go(CLIENTS / "franz-go", "franz-go"),
         lambda: with_npm(CLIENTS / "kafkajs", "kafkajs"),

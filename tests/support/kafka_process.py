@@ -88,13 +88,14 @@ def kafka_from_jars(
     *formatting: str,
     proxied: Mapping[str, str] | None = None,
     jvm: Sequence[str] | None = None,
+    beside: Sequence[Path] = (),
 ) -> Iterator[KafkaAddresses]:
     """Run Apache Kafka from its jars for the length of a with block; answers its address under each protocol.
 
     A listener is named as its protocol, and PLAINTEXT must be one of them. ``proxied`` are further ones, of any name
     and without TLS, with the address of the proxy that clients are told in their place. ``more`` are settings,
-    ``formatting`` arguments of the storage tool, ``jvm`` options of both JVMs in place of `short_lived_jvm`'s. Raises
-    `KafkaNotInstalledError`.
+    ``formatting`` arguments of the storage tool, ``jvm`` options of both JVMs in place of `short_lived_jvm`'s,
+    ``beside`` jars of plug-ins. Raises `KafkaNotInstalledError`.
     """
     options = short_lived_jvm() if jvm is None else jvm
     with contextlib.ExitStack() as stack:
@@ -119,8 +120,8 @@ def kafka_from_jars(
         properties = Path(folder, "server.properties")
         properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         log = Path(folder, "kafka.log")
-        format_storage(properties, new_cluster_id(), *formatting, jvm=options)
-        command = [*java_program("kafka.Kafka", "-Xmx512m", *options), str(properties)]
+        format_storage(properties, new_cluster_id(), *formatting, jvm=options, beside=beside)
+        command = [*java_program("kafka.Kafka", "-Xmx512m", *options, beside=beside), str(properties)]
         broker = BrokerProcess(command, log, addresses["PLAINTEXT"])
         try:
             broker.start()
@@ -134,9 +135,12 @@ def new_cluster_id() -> str:
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
-def java_program(program: str, *jvm: str) -> list[str]:
-    """The command that runs a class of Kafka's jars; its arguments come next. ``jvm`` are options of the JVM."""
-    return ["java", *jvm, "-cp", f"{jars()}/*", program]
+def java_program(program: str, *jvm: str, beside: Sequence[Path] = ()) -> list[str]:
+    """The command that runs a class of Kafka's jars, or of those ``beside``; its arguments come next.
+
+    ``jvm`` are options of the JVM.
+    """
+    return ["java", *jvm, "-cp", ":".join([f"{jars()}/*", *map(str, beside)]), program]
 
 
 @cache
@@ -157,9 +161,11 @@ def short_lived_jvm() -> Sequence[str]:
     return [*SHORT_LIVED, f"-XX:SharedArchiveFile={classes}"]
 
 
-def format_storage(properties: Path, cluster_id: str, *arguments: str, jvm: Sequence[str]) -> None:
-    """Make the folders of a node that is to start with these properties."""
-    tool = java_program("kafka.tools.StorageTool", "-Xmx128m", *jvm)
+def format_storage(
+    properties: Path, cluster_id: str, *arguments: str, jvm: Sequence[str], beside: Sequence[Path] = ()
+) -> None:
+    """Make the folders of a node that is to start with these properties, which may name classes ``beside``."""
+    tool = java_program("kafka.tools.StorageTool", "-Xmx128m", *jvm, beside=beside)
     command = [*tool, "format", f"--cluster-id={cluster_id}", "-c", str(properties), *arguments]
     subprocess.run(command, capture_output=True, check=True)
 
