@@ -1,8 +1,8 @@
 """The server-side assignors, by the names that consumers use (``group.remote.assignor``).
 
-Two are Kafka's, and two are ours. Kafka's ``uniform`` first balances counts and then moves few partitions, without
+Two are Kafka's, and three are ours. Kafka's ``uniform`` first balances counts and then moves few partitions, without
 racks. Our ``sticky`` without racks does the same; in a tie the two may choose differently. Kafka's ``range`` equals the
-client-side one exactly.
+client-side one exactly. ``loadwise`` is what our jar adds to Kafka's brokers.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ class ServerAssignor:
     """The algorithm's name in `loadwise.assignor.algorithms`."""
     uses_racks: bool = False
     """Whether it gets racks."""
+    is_steered: bool = False
+    """Whether it follows the plan of ``loadwise steer`` instead of the algorithm: `loadwise.assignor.steered`."""
 
     @property
     def uses_load(self) -> bool:
@@ -41,6 +43,7 @@ SERVER_ASSIGNORS: dict[str, ServerAssignor] = {
         ServerAssignor("range", "range"),
         ServerAssignor("sticky", "sticky", uses_racks=True),
         ServerAssignor("weighted", "weighted", uses_racks=True),
+        ServerAssignor("loadwise", "sticky", is_steered=True),
     )
 }
 """All assignors by name; the first is the default."""

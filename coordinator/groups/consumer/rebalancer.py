@@ -147,17 +147,26 @@ class Rebalancer:
         interval_ms = self.limits.assignment_interval_of(len(state.members), self._assigned_partitions)
         if self._assigned_at_ms is not None and self.now_ms < self._assigned_at_ms + interval_ms:
             return
-        from loadwise.coordinator.groups.consumer.target import snapshot, targets  # noqa: PLC0415  (numpy, for those who need it)
+        from loadwise.coordinator.groups.consumer.target import (  # noqa: PLC0415  (numpy, for those who need it)
+            snapshot,
+            steered_targets,
+            targets,
+        )
 
-        load = self._read_load()
-        group = yield from snapshot(self._rows(), self.topics, self.assignor, load, self.now_ms)
-        new = yield from targets(group, self.topics, self.assignor)
+        load, assignor = self._read_load(), self.assignor
+        if assignor.is_steered:
+            new = yield from steered_targets(self._rows(), self.topics)
+        else:
+            group = yield from snapshot(self._rows(), self.topics, assignor, load, self.now_ms)
+            new = yield from targets(group, self.topics, assignor)
+        assigned = 0
         for member_id, partitions in new.items():
             if partitions != state.target(member_id):
                 yield from self.write(MemberTarget(group_id=self._group_id, member_id=member_id, partitions=partitions))
+            assigned += sum(map(len, partitions.values()))
             yield len(partitions)
         yield from self.write(TargetEpoch(group_id=self._group_id, epoch=state.epoch))
-        self._assigned_at_ms, self._assigned_partitions = self.now_ms, group.size
+        self._assigned_at_ms, self._assigned_partitions = self.now_ms, assigned
         if load is not None:
             load.targets_made(self.now_ms)
 

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from loadwise.assignor.algorithms import algorithm
 from loadwise.assignor.model import RECORDS_PER_S, GroupSnapshot, Member
+from loadwise.assignor.steered import SteeredMember, steered
 from loadwise.coordinator.groups.consumer.assignors import ServerAssignor
 from loadwise.coordinator.groups.consumer.load_watch import LoadWatch
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
@@ -84,3 +85,36 @@ def targets(group: GroupSnapshot, topics: TopicView, assignor: ServerAssignor) -
             yield
         found[member_id] = target
     return found
+
+
+def steered_targets(
+    members: Iterable[tuple[ConsumerMember, frozenset[str], Partitions]], topics: TopicView
+) -> Turns[dict[str, Partitions]]:
+    """Return every member's target by the plan in members' rack ids; arguments as of `snapshot`."""
+    sizes: dict[bytes, int] = {}
+    rows = []
+    for member, wanted, target in members:
+        read = []
+        for name in wanted:
+            topic = topics.get(name)
+            if topic is not None:
+                read.append(topic.id.bytes)
+                sizes[topic.id.bytes] = len(topic.partitions)
+            yield
+        subscription = member.subscription
+        rows.append(
+            SteeredMember(
+                id=member.member_id,
+                instance_id=subscription.instance_id,
+                rack_id=subscription.rack,
+                topics=read,
+                owned={topic_id.bytes: numbers for topic_id, numbers in target.items()},
+            )
+        )
+        yield len(target)
+    by_member = steered(rows, sizes)
+    yield sum(sizes.values())
+    return {
+        member_id: {UUID(bytes=topic_id): frozenset(numbers) for topic_id, numbers in of_member.items()}
+        for member_id, of_member in by_member.items()
+    }
