@@ -18,6 +18,7 @@ COMMANDS = {
     "balance": "Plan leader changes and replica moves that even out the brokers of a cluster.",
     "watch": "Watch the lag, rates and utilisation of a running group.",
     "live": "Switch a group's rebalances for the load off and on.",
+    "steer": "Steer a consumer group by its load, for clients of any language.",
     "coordinator": "Start a Kafka coordinator for tests and demos.",
     "loads": "Measure what topics hold by partition and hour, and find hot keys.",
     "assign": "Answer assignment questions: JSON lines in, JSON lines out.",

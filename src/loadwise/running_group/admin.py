@@ -26,7 +26,10 @@ from kafka.errors import (  # isort: skip
 )
 from kafka.protocol.admin import DescribeLogDirsRequest  # isort: skip
 
-from loadwise.running_group.kafka_python_messages import ConsumerGroupDescribeRequest  # isort: skip
+from loadwise.running_group.kafka_python_messages import (  # isort: skip
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupHeartbeatRequest,
+)
 
 _TIMEOUT_MS = 9_000
 _CONNECTION = "see --bootstrap-servers, and security.protocol, sasl.* and ssl.* in --command-config"
@@ -50,6 +53,10 @@ class GroupAdmin(Admin):
             return None
         return response.groups[0]
 
+    def heartbeat(self, group_id: str, **fields: Any) -> Any:
+        """Send a ConsumerGroupHeartbeat (KIP-848) to the coordinator; return its answer. Raises `KafkaError`."""
+        return self._manager.run(self._send_heartbeat, ConsumerGroupHeartbeatRequest(group_id=group_id, **fields))
+
     def describe_all_log_dirs(self, brokers: list[int]) -> Any:
         """Return the log directories of brokers, with topics that the user may not describe too. Raises `KafkaError`.
 
@@ -70,6 +77,9 @@ class GroupAdmin(Admin):
     async def _ask_coordinator(self, group_id: str) -> Any:
         request = ConsumerGroupDescribeRequest(group_ids=[group_id], include_authorized_operations=False)
         return await self._manager.send(request, node_id=await self._find_coordinator_id(group_id))
+
+    async def _send_heartbeat(self, request: Any) -> Any:
+        return await self._manager.send(request, node_id=await self._find_coordinator_id(request.group_id))
 
     def _describe_groups_process_response(self, response: Any) -> dict[str, Any]:
         # The client's own processing turns the members' user data, which are bytes, into text, irreversibly.

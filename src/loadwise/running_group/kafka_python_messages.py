@@ -69,3 +69,11 @@ class ConsumerGroupDescribeRequest(ApiMessage, metaclass=FromSchema):  # type: i
 
 class ConsumerGroupDescribeResponse(ApiMessage, metaclass=FromSchema):  # type: ignore[misc]  # kafka-python is untyped
     """Consumer groups with their members, assignments and targets."""
+
+
+class ConsumerGroupHeartbeatRequest(ApiMessage, metaclass=FromSchema):  # type: ignore[misc]  # kafka-python is untyped
+    """Joins a consumer group, stays in it and leaves it (KIP-848)."""
+
+
+class ConsumerGroupHeartbeatResponse(ApiMessage, metaclass=FromSchema):  # type: ignore[misc]  # kafka-python is untyped
+    """The member's epoch, assignment and next heartbeat, or an error."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from loadwise.assignor.load.lag import PartitionOffsets
@@ -16,6 +16,7 @@ from loadwise.protocol.consumer import PROTOCOL_TYPE, Assignment
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import ProtocolError
 from loadwise.protocol.live_switch import LiveSwitch
+from loadwise.protocol.steering_note import TOPICS
 from loadwise.running_group.errors import UnreadableGroupError
 
 _STABLE = "Stable"
@@ -46,6 +47,8 @@ class RunningGroup:
     state: str
     """The broker's name: Stable, PreparingRebalance, Reconciling, …"""
     members: Sequence[RunningMember]
+    steering: Mapping[str, str] = field(default_factory=dict)
+    """Member id to rack id of the members of ``loadwise steer``, which are none of `members`: they read nothing."""
 
     @property
     def labels(self) -> dict[str, str]:
@@ -126,6 +129,11 @@ def consumer_group(described: Any, topics: Collection[str]) -> RunningGroup | No
     if described.error_code != ErrorCode.NONE:
         reason = described.error_message or f"error {described.error_code}"
         raise UnreadableGroupError(f"the broker does not describe the group {described.group_id}: {reason}")
+    steering = {
+        member.member_id: member.rack_id or ""
+        for member in described.members
+        if member.subscribed_topic_names and set(member.subscribed_topic_names) <= set(TOPICS)
+    }
     return RunningGroup(
         group_id=described.group_id,
         protocol=described.assignor_name,
@@ -145,7 +153,9 @@ def consumer_group(described: Any, topics: Collection[str]) -> RunningGroup | No
                 client_host=member.client_host,
             )
             for member in described.members
+            if member.member_id not in steering
         ],
+        steering=steering,
     )
 
 

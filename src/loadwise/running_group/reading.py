@@ -30,7 +30,7 @@ def read_group(admin: GroupAdmin, group_id: str) -> RunningGroup:
         if described is not None:
             by_regex = any(member.subscribed_topic_regex for member in described.members)
             group = consumer_group(described, admin.list_topics() if by_regex else ())
-    if group is None:
+    if group is None or not group.members:
         raise UnreadableGroupError(
             f"the group {group_id} has no members; check the name, and run this while its consumers run"
         )

@@ -1,0 +1,82 @@
+"""Makes a plan of a group's load. Pure: readings come in with their times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from loadwise.assignor.algorithms.weighted import Weighted
+from loadwise.assignor.live.decision import Decision
+from loadwise.assignor.live.events import Asked, Assigned
+from loadwise.assignor.live.reading import Position
+from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.live.watch import GroupWatch
+from loadwise.assignor.load.lag import lag_of
+from loadwise.assignor.model import NOBODY, RECORDS_PER_S, Assignment, GroupSnapshot
+from loadwise.protocol.steering_note import UNOWNED, Plan, name_hash, scaled
+from loadwise.running_group.members import GroupReading
+from loadwise.watch.group import owned_by
+
+
+class Planner:
+    """The load of one group, and when it justifies another plan."""
+
+    def __init__(self, settings: LiveSettings, *, from_beginning: bool) -> None:
+        self._algorithm = Weighted()
+        self._watch = GroupWatch(settings, self._algorithm, cooperative=True, slack_s=None)
+        self._from_beginning = from_beginning
+        self._owned: Mapping[str, Mapping[str, Sequence[int]]] | None = None
+        self._since_ms = 0
+
+    def read(self, reading: GroupReading) -> Decision | None:
+        """Judge a reading; None if there is nothing to judge."""
+        now_ms = round(1000 * reading.at_s)
+        rows = [each.member for each in reading.group.members]
+        owned = owned_by(reading)
+        if owned != self._owned:
+            duration_ms = now_ms - self._since_ms if self._since_ms else 0
+            self._owned, self._since_ms = owned, 0
+            group = GroupSnapshot.of(rows, reading.partitions)
+            target = Assignment(group, group.owner)
+            self._watch.handle(Assigned(at_ms=now_ms, target=target, generation=0, duration_ms=duration_ms))
+        self._watch.read(
+            {
+                partition: Position(at.end, lag_of(at, from_beginning=self._from_beginning), at.committed is not None)
+                for partition, at in reading.offsets.items()
+            },
+            now_ms,
+        )
+        return self._watch.decide(now_ms)
+
+    def plan(self, reading: GroupReading, ids: Mapping[str, bytes]) -> Plan:
+        """Return the plan for the newest reading; ``ids`` has the id of each topic."""
+        now_ms = round(1000 * reading.at_s)
+        members = [each.member for each in reading.group.members]
+        rows = self._watch.capacities(members, dict.fromkeys((member.id for member in members), 0.0), now_ms)
+        known = {topic: load for topic, load in self._watch.loads().items() if topic in reading.partitions}
+        group = GroupSnapshot.of(rows, reading.partitions, load=known, load_unit=RECORDS_PER_S)
+        group = replace(group, even_up_to=self._watch.even_up_to(now_ms, asking=True))
+        self._watch.handle(Asked(at_ms=now_ms))
+        self._since_ms = now_ms
+        return plan_of(self._algorithm.assign(group), ids)
+
+
+def plan_of(target: Assignment, ids: Mapping[str, bytes], epoch: int = 0) -> Plan:
+    """Return an assignment as a plan."""
+    group = target.group
+    hashes = [name_hash(*each) for each in zip(group.members, group.instance_ids, strict=True)]
+    capacities = dict(sorted(zip(hashes, scaled(group.capacity.tolist()), strict=True)))
+    place = {name: number for number, name in enumerate(capacities)}
+    places = [place[name] for name in hashes]
+    weight = scaled(np.ones(group.size) if group.load is None else np.nan_to_num(group.load, nan=0.0))
+    partitions: dict[bytes, int] = {}
+    owners: list[int] = []
+    weights: list[int] = []
+    for topic_id, number in sorted((ids[topic], number) for number, topic in enumerate(group.topics)):
+        start, stop = group.topic_start[number : number + 2].tolist()
+        partitions[topic_id] = stop - start
+        owners += [UNOWNED if owner == NOBODY else places[owner] for owner in target.owner[start:stop].tolist()]
+        weights += weight[start:stop]
+    return Plan(epoch=epoch, capacities=capacities, partitions=partitions, owners=owners, weights=weights)

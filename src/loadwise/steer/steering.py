@@ -1,0 +1,138 @@
+"""Steers a group until it is stopped: reads it, keeps the steering members alive, and sends plans."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from threading import Event
+from uuid import UUID
+
+from loadwise.assignor.live.settings import LiveSettings
+from loadwise.protocol.steering_note import newest_parts
+from loadwise.running_group.admin import GroupAdmin
+from loadwise.running_group.errors import UnreadableGroupError
+from loadwise.running_group.members import GroupReading, RunningGroup
+from loadwise.running_group.reading import read
+from loadwise.steer.guests import Fields, Guest, Guests, process_of
+from loadwise.steer.plans import Planner
+
+from kafka.errors import KafkaError  # isort: skip
+
+log = logging.getLogger("loadwise.steer")
+
+_EVERY_S = 2.0
+_MOVING_S = 0.5  # how long members need for a plan is part of the price of the next one
+_SHARE = 10  # a reading may take this part of the time: the group may have a million partitions
+_STABLE = "Stable"
+
+
+class Steering:
+    """One process of those that may steer a group: the one that began first does, the others carry its plan.
+
+    ``from_beginning``: whether members read a partition without a commit from its beginning (``auto.offset.reset``).
+    """
+
+    def __init__(
+        self,
+        admin: GroupAdmin,
+        group_id: str,
+        *,
+        settings: LiveSettings | None = None,
+        from_beginning: bool = True,
+    ) -> None:
+        self._admin, self.group_id = admin, group_id
+        self._settings = settings or LiveSettings()
+        self._planner = Planner(self._settings, from_beginning=from_beginning)
+        self._guests = Guests(f"loadwise-steer-{time.time_ns() // 1_000_000:013d}-{secrets.token_hex(4)}")
+        self._sequence = 0
+        self._said = ""
+
+    def run(self, stop: Event) -> None:
+        """Steer until ``stop`` is set, then leave. Raises `UnreadableGroupError` if the group cannot be steered."""
+        try:
+            wait_s = 0.0
+            while not stop.wait(wait_s):
+                wait_s = self.step()
+        finally:
+            self.leave()
+
+    def step(self) -> float:
+        """Read the group once and act; return the seconds until the next step."""
+        began = time.monotonic()
+        wait_s = self._step()
+        return max(wait_s, _SHARE * (time.monotonic() - began))
+
+    def _step(self) -> float:
+        try:
+            reading = read(self._admin, self.group_id)
+        except UnreadableGroupError as error:
+            return self._wait(str(error))
+        if reading.group.is_classic:
+            return self._wait(f"the group {self.group_id} is a classic one; set group.protocol=consumer in its members")
+        self._guests.grow(1)
+        for guest in self._guests.all:
+            self._beat(guest, guest.heartbeat())
+        leads = self._leads(reading.group)
+        self._say("Steering" if leads else "Standing by: another process steers")
+        if not leads:
+            self._copy(reading.group)
+        if reading.group.state != _STABLE:
+            return _MOVING_S
+        decision = self._planner.read(reading)
+        if decision is None:
+            return _EVERY_S
+        if decision.ask and leads:
+            log.info("%s", decision)
+            if not self._settings.dry_run:
+                self._send(reading)
+                return _MOVING_S
+        log.debug("%s", decision)
+        return _EVERY_S
+
+    def leave(self) -> None:
+        """Leave the group: its members keep their partitions."""
+        guests, self._guests.all = self._guests.all, []
+        for guest in guests:
+            try:
+                self._admin.heartbeat(self.group_id, **guest.leaving())
+            except KafkaError as error:
+                log.warning("A steering member of %s ends with its session: %s", self.group_id, error)
+
+    def _say(self, line: str) -> None:
+        if line != self._said:
+            log.info("%s: %s", self.group_id, line)
+        self._said = line
+
+    def _wait(self, reason: str) -> float:
+        self.leave()
+        self._say(f"Waiting: {reason}")
+        return _EVERY_S
+
+    def _leads(self, group: RunningGroup) -> bool:
+        return self._guests.process <= min(map(process_of, group.steering), default=self._guests.process)
+
+    def _copy(self, group: RunningGroup) -> None:
+        """Carry the newest plan of another process: it outlives that process."""
+        others = sorted((member, rack) for member, rack in group.steering.items() if member not in self._guests)
+        sequence, parts = newest_parts(rack for _, rack in others)
+        if sequence > self._sequence:
+            self._sequence = sequence
+            self._carry(parts)
+
+    def _send(self, reading: GroupReading) -> None:
+        described = self._admin.describe_topics(sorted(reading.partitions))
+        plan = self._planner.plan(reading, {topic["name"]: UUID(topic["topic_id"]).bytes for topic in described})
+        self._sequence = max(self._sequence + 1, time.time_ns() // 1_000_000)
+        parts = plan.encode(self._sequence)
+        self._carry(parts)
+        self._beat(self._guests.all[0], self._guests.all[0].asking())
+        log.info("Sent plan %d in %d part%s", self._sequence, len(parts), "s" * (len(parts) > 1))
+
+    def _carry(self, parts: list[str]) -> None:
+        for guest, fields in self._guests.carry(parts):
+            self._beat(guest, fields)
+
+    def _beat(self, guest: Guest, fields: Fields) -> None:
+        if not guest.answered(self._admin.heartbeat(self.group_id, **fields)):
+            guest.answered(self._admin.heartbeat(self.group_id, **guest.heartbeat()))

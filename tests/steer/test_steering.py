@@ -1,0 +1,135 @@
+"""A group of stock librdkafka members is steered: what drowns one member is dealt out, and no record is lost."""
+
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack, contextmanager
+
+import pytest
+from broker_assignor import JAR, NAME, broker_assignor
+from confluent_kafka import Consumer
+from kafka_process import kafka_from_jars
+from missing import skipped_where_missing
+from topics import WAIT_S, make_topic, until
+from traffic import exact_producer
+
+from loadwise.coordinator import Coordinator
+from loadwise.running_group.admin import connected
+from loadwise.running_group.errors import UnreadableGroupError
+from loadwise.running_group.reading import read_group
+from loadwise.steer.steering import Steering
+
+PARTITIONS, MEMBERS, SPEED = 12, 3, 600.0
+HOT, COLD = 200.0, 20.0
+
+
+@pytest.fixture(scope="module", params=["loadwise", pytest.param("apache", marks=pytest.mark.kafka)])
+def broker(request):
+    """A broker with the assignor ``loadwise``, which members get only if one of them names it."""
+    if request.param == "loadwise":
+        with Coordinator().in_thread() as coordinator:
+            yield coordinator.bootstrap_servers
+        return
+    with skipped_where_missing():
+        jar = broker_assignor() / JAR
+        names = f"uniform,range,{NAME}"
+        kafka = kafka_from_jars(more={"group.consumer.assignors": names}, beside=[jar])
+        addresses = kafka.__enter__()
+    try:
+        yield addresses["PLAINTEXT"]
+    finally:
+        kafka.__exit__(None, None, None)
+
+
+class Group:
+    """Stock members, and records that arrive all the time in partitions of one of them."""
+
+    def __init__(self, servers, topic, group_id):
+        self.servers, self.topic, self.id = servers, topic, group_id
+        self.owned, self.sent, self.done, self.hot = {}, Counter(), Counter(), set()
+        self._left = threading.Event()
+
+    @contextmanager
+    def running(self):
+        producing, threads = (
+            threading.Event(),
+            [threading.Thread(target=self._consume, args=(n,)) for n in range(MEMBERS)],
+        )
+        producer = threading.Thread(target=self._produce, args=(producing,))
+        for thread in (*threads, producer):
+            thread.start()
+        try:
+            yield self
+        finally:
+            producing.set()
+            producer.join()
+            until(lambda: self.done == self.sent, lambda: (self.sent - self.done, self.done - self.sent))
+            self._left.set()
+            for thread in threads:
+                thread.join()
+
+    def _consume(self, number):
+        settings = {
+            "bootstrap.servers": self.servers,
+            "group.id": self.id,
+            "group.protocol": "consumer",
+            "log_level": 0,
+        }
+        consumer = Consumer(settings | {"auto.offset.reset": "earliest", "auto.commit.interval.ms": 500})
+        consumer.subscribe([self.topic])
+        while not self._left.is_set():
+            records = [each for each in consumer.consume(50, 0.1) if each.error() is None]
+            self.done.update(each.partition() for each in records)
+            self.owned[number] = {each.partition for each in consumer.assignment()}
+            time.sleep(len(records) / SPEED)  # its work
+        consumer.close()
+
+    def _produce(self, ended):
+        producer, last, due = exact_producer(self.servers), time.monotonic(), [0.0] * PARTITIONS
+        while not ended.wait(0.05):
+            now = time.monotonic()
+            for partition in range(PARTITIONS):
+                due[partition] += (HOT if partition in self.hot else COLD) * (now - last)
+                for _ in range(int(due[partition])):
+                    producer.produce(self.topic, b"x" * 20, partition=partition)
+                    self.sent[partition] += 1
+                due[partition] -= int(due[partition])
+            last = now
+            producer.poll(0)
+        assert producer.flush(WAIT_S) == 0
+
+
+def test_hot_partitions_of_one_member_are_dealt_out(broker, topic_name, group_id):
+    make_topic(broker, topic_name, PARTITIONS)
+    stop = threading.Event()
+    with ExitStack() as stack:
+        admin = stack.enter_context(connected(broker, client_id="loadwise-steer"))
+        group = stack.enter_context(Group(broker, topic_name, group_id).running())
+        whole = [PARTITIONS // MEMBERS] * MEMBERS
+        until(lambda: [len(each) for each in group.owned.values()] == whole, lambda: group.owned)
+        group.hot = set(group.owned[0])
+        steering = threading.Thread(target=Steering(admin, group_id).run, args=(stop,))
+        steering.start()
+        stack.callback(lambda: (stop.set(), steering.join()))
+        until(
+            lambda: (
+                max(len(group.hot & each) for each in group.owned.values()) == 2
+                and sum(map(len, group.owned.values())) == PARTITIONS
+            ),
+            lambda: (group.hot, group.owned),
+        )
+        seen = read_group(admin, group_id)
+        assert len(seen.members) == MEMBERS
+        assert len(seen.steering) == 1
+        assert seen.protocol == "loadwise"
+        stop.set()
+        steering.join()
+        until(lambda: not read_group(admin, group_id).steering)
+
+
+def test_a_group_without_members_is_not_joined(broker, group_id):
+    with connected(broker, client_id="loadwise-steer") as admin:
+        steering = Steering(admin, group_id)
+        assert steering.step() > 0
+        with pytest.raises(UnreadableGroupError, match="has no members"):
+            read_group(admin, group_id)
