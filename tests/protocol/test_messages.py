@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kafka.protocol.consumer import HeartbeatRequest, JoinGroupRequest
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-from loadwise.coordinator import calls
+from loadwise.coordinator import turns
 from loadwise.protocol import kafka_messages as ours
 from loadwise.protocol.errors import MalformedBytesError, RequestError, UnknownApiError, UnsupportedVersionError
 from loadwise.protocol.messages import (
@@ -94,7 +94,7 @@ def test_a_response_reads_as_the_client_reads_it_whole_or_from_a_kept_body(versi
 
     whole = bytes(encode_response(response(), version, 42))
     kept = frame_of(
-        calls.whole(body_in_turns(response(), version)), 42, flexible=version in ours.MetadataResponse.schema.flexible
+        turns.whole(body_in_turns(response(), version)), 42, flexible=version in ours.MetadataResponse.schema.flexible
     )
     assert b"".join(kept) == whole
     assert struct.unpack_from(">i", whole)[0] == len(whole) - 4

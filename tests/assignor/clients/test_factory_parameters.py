@@ -56,7 +56,7 @@ def test_a_leader_knows_how_often_its_client_commits(auto_commit, interval_ms, c
         {} if interval_ms is None else {"auto_commit_interval_ms": interval_ms}
     )
     librdkafka = {name.replace("_ms", ".ms").replace("_", "."): str(value).lower() for name, value in given.items()}
-    consumer = confluent_consumer({"group.id": "g", "log_level": 0, **librdkafka})
+    consumer = confluent_consumer({"bootstrap.servers": "localhost:1", "group.id": "g", "log_level": 0, **librdkafka})
     consumer.close()
     for plan in (planned({"group_id": "g", **given}), consumer._plan):
         commits = plan.participant.leader._watch.commits

@@ -91,7 +91,7 @@ def test_a_misspelt_public_name_gets_the_nearest_one():
 
 
 def confluent(*_: str, group_id: str, **options: object) -> object:
-    return confluent_consumer({"group.id": group_id, "log_level": 0}, **options)
+    return confluent_consumer({"bootstrap.servers": "localhost:1", "group.id": group_id, "log_level": 0}, **options)
 
 
 FACTORIES = [kafka_python_consumer, aiokafka_consumer, confluent]
@@ -118,7 +118,7 @@ def test_a_value_that_a_client_takes_for_another_is_refused_with_the_nearest_one
     if factory is confluent:
         name = name.replace("_", ".")
         with pytest.raises(ValueError, match=rf"(?i)^{name} is '{value}'.* \(did you mean '{nearest}'\?\)"):
-            confluent_consumer({"group.id": "g", name: value})
+            confluent_consumer({"bootstrap.servers": "localhost:1", "group.id": "g", name: value})
     else:
         with pytest.raises(ValueError, match=rf"^{name} is '{value}'.* \(did you mean '{nearest}'\?\)"):
             factory("t", group_id="g", **{name: value})
@@ -129,7 +129,7 @@ def test_a_value_that_a_client_takes_for_another_is_refused_with_the_nearest_one
 )
 def test_an_unknown_setting_of_librdkafka_is_refused_with_the_nearest_one(name, nearest):
     with pytest.raises(KafkaException, match=rf'property: "{name}" \(did you mean \'{nearest}\'\?\)'):
-        confluent_consumer({"group.id": "g", name: "1"})
+        confluent_consumer({"bootstrap.servers": "localhost:1", "group.id": "g", name: "1"})
 
 
 def test_a_setting_of_librdkafka_as_an_argument_is_refused_with_its_place():
