@@ -14,6 +14,7 @@ from topics import WAIT_S, make_topic, until
 from traffic import exact_producer
 
 from loadwise.coordinator import Coordinator
+from loadwise.protocol.steering_note import newest_parts
 from loadwise.running_group.admin import connected
 from loadwise.running_group.errors import UnreadableGroupError
 from loadwise.running_group.reading import read_group
@@ -21,6 +22,8 @@ from loadwise.steer.steering import Steering
 
 PARTITIONS, MEMBERS, SPEED = 12, 3, 600.0
 HOT, COLD = 200.0, 20.0
+PLANNED_S = 300.0
+"""A plan takes ten seconds; where a busy machine stops members, what they can process is learned late."""
 
 
 @pytest.fixture(scope="module", params=["loadwise", pytest.param("apache", marks=pytest.mark.kafka)])
@@ -117,6 +120,7 @@ def test_hot_partitions_of_one_member_are_dealt_out(broker, topic_name, group_id
                 and sum(map(len, group.owned.values())) == PARTITIONS
             ),
             lambda: (group.hot, group.owned),
+            limit_s=PLANNED_S,
         )
         seen = read_group(admin, group_id)
         assert len(seen.members) == MEMBERS
@@ -133,3 +137,33 @@ def test_a_group_without_members_is_not_joined(broker, group_id):
         assert steering.step() > 0
         with pytest.raises(UnreadableGroupError, match="has no members"):
             read_group(admin, group_id)
+
+
+def test_a_second_process_carries_the_plan_and_steers_when_the_first_has_left(broker, topic_name, group_id):
+    make_topic(broker, topic_name, PARTITIONS)
+    with ExitStack() as stack:
+        admins = [stack.enter_context(connected(broker, client_id="loadwise-steer")) for _ in range(2)]
+        group = stack.enter_context(Group(broker, topic_name, group_id).running())
+        until(lambda: sum(map(len, group.owned.values())) == PARTITIONS, lambda: group.owned)
+        first, second = (Steering(admin, group_id) for admin in admins)
+        for each in (first, second):
+            stack.callback(each.leave)
+            each.step()
+        group.hot = set(group.owned[0])
+
+        def carried():
+            first.step()
+            second.step()
+            return newest_parts(carried_racks(admins[0], group_id))
+
+        until(lambda: carried()[1], lambda: group.owned, limit_s=PLANNED_S)
+        until(lambda: Counter(carried_racks(admins[0], group_id)) == dict.fromkeys(carried()[1], 2))
+        sequence, parts = carried()
+        first.leave()
+        assert newest_parts(carried_racks(admins[1], group_id)) == (sequence, parts)
+        second.step()
+        assert second.leads
+
+
+def carried_racks(admin, group_id):
+    return [rack for _, rack in sorted(read_group(admin, group_id).steering.items())]

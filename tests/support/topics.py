@@ -21,9 +21,9 @@ WAIT_S = 90.0
 """How long a test waits for what must happen. Machines that run tests are slow at times; what hangs, hangs longer."""
 
 
-def until(reached: Callable[[], object], told: Callable[[], object] = lambda: "") -> None:
+def until(reached: Callable[[], object], told: Callable[[], object] = lambda: "", *, limit_s: float = WAIT_S) -> None:
     """Wait for a condition, and report the state if it does not come."""
-    deadline = time.monotonic() + WAIT_S
+    deadline = time.monotonic() + limit_s
     while not reached():
         assert time.monotonic() < deadline, told()
         time.sleep(0.02)  # between two looks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -29,6 +30,7 @@ class Planner:
         self._from_beginning = from_beginning
         self._owned: Mapping[str, Mapping[str, Sequence[int]]] | None = None
         self._since_ms = 0
+        self._commits = CommitAges()
 
     def read(self, reading: GroupReading) -> Decision | None:
         """Judge a reading; None if there is nothing to judge."""
@@ -41,10 +43,11 @@ class Planner:
             group = GroupSnapshot.of(rows, reading.partitions)
             target = Assignment(group, group.owner)
             self._watch.handle(Assigned(at_ms=now_ms, target=target, generation=0, duration_ms=duration_ms))
+        age_s = self._commits.read(reading)
         self._watch.read(
             {
-                partition: Position(at.end, lag_of(at, from_beginning=self._from_beginning), at.committed is not None)
-                for partition, at in reading.offsets.items()
+                each: Position(at.end, lag_of(at, from_beginning=self._from_beginning), at.committed is not None, age)
+                for (each, at), age in zip(reading.offsets.items(), age_s, strict=True)
             },
             now_ms,
         )
@@ -61,6 +64,24 @@ class Planner:
         self._watch.handle(Asked(at_ms=now_ms))
         self._since_ms = now_ms
         return plan_of(self._algorithm.assign(group), ids)
+
+
+class CommitAges:
+    """How old each partition's commit is at most: it was made after the last reading that lacked it."""
+
+    def __init__(self) -> None:
+        self._committed: dict[tuple[str, int], tuple[int | None, float]] = {}
+        self._read_s = -math.inf
+
+    def read(self, reading: GroupReading) -> list[float]:
+        """Take in a reading; return the age of each partition's commit in seconds, infinite if unknown."""
+        before, since_s = self._committed, self._read_s
+        self._committed = {}
+        for partition, at in reading.offsets.items():
+            committed, made_s = before.get(partition, (at.committed, -math.inf))
+            self._committed[partition] = at.committed, made_s if at.committed == committed else since_s
+        self._read_s = reading.at_s
+        return [reading.at_s - made_s for _, made_s in self._committed.values()]
 
 
 def plan_of(target: Assignment, ids: Mapping[str, bytes], epoch: int = 0) -> Plan:

@@ -44,6 +44,8 @@ class Steering:
         self._admin, self.group_id = admin, group_id
         self._settings = settings or LiveSettings()
         self._planner = Planner(self._settings, from_beginning=from_beginning)
+        self.leads = False
+        """Whether this process steers; the others stand by."""
         self._guests = Guests(f"loadwise-steer-{time.time_ns() // 1_000_000:013d}-{secrets.token_hex(4)}")
         self._sequence = 0
         self._said = ""
@@ -73,16 +75,16 @@ class Steering:
         self._guests.grow(1)
         for guest in self._guests.all:
             self._beat(guest, guest.heartbeat())
-        leads = self._leads(reading.group)
-        self._say("Steering" if leads else "Standing by: another process steers")
-        if not leads:
+        self.leads = self._guests.process <= min(map(process_of, reading.group.steering), default=self._guests.process)
+        self._say("Steering" if self.leads else "Standing by: another process steers")
+        if not self.leads:
             self._copy(reading.group)
         if reading.group.state != _STABLE:
             return _MOVING_S
         decision = self._planner.read(reading)
         if decision is None:
             return _EVERY_S
-        if decision.ask and leads:
+        if decision.ask and self.leads:
             log.info("%s", decision)
             if not self._settings.dry_run:
                 self._send(reading)
@@ -92,7 +94,7 @@ class Steering:
 
     def leave(self) -> None:
         """Leave the group: its members keep their partitions."""
-        guests, self._guests.all = self._guests.all, []
+        guests, self._guests.all, self.leads = self._guests.all, [], False
         for guest in guests:
             try:
                 self._admin.heartbeat(self.group_id, **guest.leaving())
@@ -108,9 +110,6 @@ class Steering:
         self.leave()
         self._say(f"Waiting: {reason}")
         return _EVERY_S
-
-    def _leads(self, group: RunningGroup) -> bool:
-        return self._guests.process <= min(map(process_of, group.steering), default=self._guests.process)
 
     def _copy(self, group: RunningGroup) -> None:
         """Carry the newest plan of another process: it outlives that process."""
