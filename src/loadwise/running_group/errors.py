@@ -4,7 +4,8 @@
 
     RunningGroupError             a running group cannot be read
     ├── BadConnectionError        the address or the connection settings are wrong
-    └── UnreadableGroupError      no broker answers, or the group does not exist or has no members
+    └── UnreadableGroupError      no broker answers, or the group cannot be described
+        └── NoMembersError        it does not exist, or has no members
 """
 
 from __future__ import annotations
@@ -20,3 +21,7 @@ class BadConnectionError(RunningGroupError, ValueError):
 
 class UnreadableGroupError(RunningGroupError):
     """The group cannot be read; the message names the reason and the remedy."""
+
+
+class NoMembersError(UnreadableGroupError):
+    """The group does not exist, or has no members that read."""

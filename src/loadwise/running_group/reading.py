@@ -12,7 +12,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from loadwise.assignor.clients.kafka_python.lag import leaders_of, read_offsets
 from loadwise.protocol.live_switch import LiveSwitch, newest, switch_group
 from loadwise.running_group.admin import GroupAdmin
-from loadwise.running_group.errors import UnreadableGroupError
+from loadwise.running_group.errors import NoMembersError, UnreadableGroupError
 from loadwise.running_group.members import GroupReading, RunningGroup, classic_group, consumer_group, racks_of
 
 from kafka.errors import KafkaError  # isort: skip
@@ -23,7 +23,7 @@ _RETENTION = ("cleanup.policy", "retention.ms")
 
 
 def read_group(admin: GroupAdmin, group_id: str) -> RunningGroup:
-    """Return the group's members. Raises `UnreadableGroupError` without any, and `KafkaError`."""
+    """Return the group's members. Raises `NoMembersError`, `UnreadableGroupError` and `KafkaError`."""
     group = classic_group(admin.describe_classic(group_id))
     if group is None:
         described = admin.describe_consumer_group(group_id)
@@ -31,7 +31,7 @@ def read_group(admin: GroupAdmin, group_id: str) -> RunningGroup:
             by_regex = any(member.subscribed_topic_regex for member in described.members)
             group = consumer_group(described, admin.list_topics() if by_regex else ())
     if group is None or not group.members:
-        raise UnreadableGroupError(
+        raise NoMembersError(
             f"the group {group_id} has no members; check the name, and run this while its consumers run"
         )
     return group

@@ -5,81 +5,85 @@ Pure: requests out, answers in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.steering_note import TOPICS
 from loadwise.running_group.errors import UnreadableGroupError
 
 ASSIGNOR = "loadwise"
-_NO_PART = "loadwise-steer"
+NO_PART = "loadwise-steer"
 """The rack id without a part of a plan; brokers refuse an empty one."""
 _LEAVES = -1
 _NEVER_MS = 2**31 - 1
 _REJOIN = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}
+_AGAIN = {
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR,
+}
 
 Fields = Mapping[str, Any]
 """The fields of a ConsumerGroupHeartbeatRequest (KIP-848), without the group's id."""
 
 
+class Said(NamedTuple):
+    """What a steering member tells the broker."""
+
+    rack_id: str = NO_PART
+    topic: str = TOPICS[0]
+
+
 @dataclass(slots=True)
 class Guest:
-    """One steering member."""
+    """One steering member: what it is to tell the broker, and what the broker has heard."""
 
     member_id: str
     epoch: int = 0
-    rack_id: str = _NO_PART
-    topic: str = TOPICS[0]
+    says: Said = field(default_factory=Said)
+    heard: Said | None = None
+    """None until the broker has answered its join."""
 
     def heartbeat(self) -> Fields:
-        """Return a heartbeat that changes nothing, or joins."""
-        if self.epoch:
-            return {"member_id": self.member_id, "member_epoch": self.epoch}
-        return {
-            "member_id": self.member_id,
-            "member_epoch": 0,
-            "rack_id": self.rack_id,
-            "rebalance_timeout_ms": _NEVER_MS,
-            "subscribed_topic_names": [self.topic],
-            "server_assignor": ASSIGNOR,
-            "topic_partitions": [],
-        }
+        """Return its next heartbeat: what the broker has not heard yet, or all if it joins."""
+        says, heard = self.says, self.heard
+        fields: dict[str, Any] = {"member_id": self.member_id, "member_epoch": self.epoch}
+        if heard is None:
+            fields |= {"rebalance_timeout_ms": _NEVER_MS, "server_assignor": ASSIGNOR, "topic_partitions": []}
+        if heard is None or heard.rack_id != says.rack_id:
+            fields["rack_id"] = says.rack_id
+        if heard is None or heard.topic != says.topic:
+            fields["subscribed_topic_names"] = [says.topic]
+        return fields
 
-    def carrying(self, rack_id: str) -> Fields:
-        """Return the heartbeat that gives it a part of a plan."""
-        self.rack_id = rack_id
-        return {"rack_id": rack_id, **self.heartbeat()}
-
-    def asking(self) -> Fields:
-        """Return the heartbeat that makes the broker assign again."""
-        self.topic = TOPICS[1 - TOPICS.index(self.topic)]
-        return {"subscribed_topic_names": [self.topic], "rack_id": self.rack_id, **self.heartbeat()}
+    def ask(self) -> None:
+        """Make the broker assign again, with the next heartbeat."""
+        self.says = self.says._replace(topic=TOPICS[1 - TOPICS.index(self.says.topic)])
 
     def leaving(self) -> Fields:
         """Return the heartbeat that leaves."""
         return {"member_id": self.member_id, "member_epoch": _LEAVES}
 
-    def answered(self, answer: Any) -> bool:
-        """Take in an answer; return whether the member is in the group.
+    def answered(self, answer: Any) -> None:
+        """Take in the answer to its last heartbeat.
 
         Raises `UnreadableGroupError` for an error that another heartbeat does not mend.
         """
         error = ErrorCode(answer.error_code)
         if error is ErrorCode.NONE:
-            self.epoch = answer.member_epoch
+            self.epoch, self.heard = answer.member_epoch, self.says
         elif error in _REJOIN:
-            self.epoch = 0
+            self.epoch, self.heard = 0, None
         elif error is ErrorCode.UNSUPPORTED_ASSIGNOR:
             raise UnreadableGroupError(
                 f"the broker has no assignor {ASSIGNOR!r}; put loadwise's jar on the class path of all brokers and its"
                 " class into group.consumer.assignors"
             )
-        else:
+        elif error not in _AGAIN:
             raise UnreadableGroupError(f"the group cannot be joined: {answer.error_message or error.name}")
-        return error is ErrorCode.NONE
 
 
 class Guests:
@@ -93,18 +97,21 @@ class Guests:
     def __contains__(self, member_id: str) -> bool:
         return process_of(member_id) == self.process
 
+    @property
+    def heard(self) -> bool:
+        """Whether the broker has heard all that they say."""
+        return all(guest.heard == guest.says for guest in self.all)
+
     def grow(self, number: int) -> None:
         """Have at least this many."""
         while len(self.all) < number:
             self.all.append(Guest(f"{self.process}-{next(self._numbers)}"))
 
-    def carry(self, parts: Sequence[str]) -> Iterable[tuple[Guest, Fields]]:
-        """Yield the heartbeats that carry a plan; guests without a part lose that of an older plan."""
+    def carry(self, parts: Sequence[str]) -> None:
+        """Carry a plan, with the next heartbeats; guests without a part lose that of an older plan."""
         self.grow(len(parts))
         for number, guest in enumerate(self.all):
-            part = parts[number] if number < len(parts) else _NO_PART
-            if part != guest.rack_id:
-                yield guest, guest.carrying(part)
+            guest.says = guest.says._replace(rack_id=parts[number] if number < len(parts) else NO_PART)
 
 
 def process_of(member_id: str) -> str:

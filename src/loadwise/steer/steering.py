@@ -9,12 +9,13 @@ from threading import Event
 from uuid import UUID
 
 from loadwise.assignor.live.settings import LiveSettings
+from loadwise.protocol.errors import UnencodableError
 from loadwise.protocol.steering_note import newest_parts
 from loadwise.running_group.admin import GroupAdmin
-from loadwise.running_group.errors import UnreadableGroupError
+from loadwise.running_group.errors import NoMembersError, UnreadableGroupError
 from loadwise.running_group.members import GroupReading, RunningGroup
 from loadwise.running_group.reading import read
-from loadwise.steer.guests import Fields, Guest, Guests, process_of
+from loadwise.steer.guests import Guests, process_of
 from loadwise.steer.plans import Planner
 
 from kafka.errors import KafkaError  # isort: skip
@@ -23,6 +24,7 @@ log = logging.getLogger("loadwise.steer")
 
 _EVERY_S = 2.0
 _MOVING_S = 0.5  # how long members need for a plan is part of the price of the next one
+_HEARTBEAT_S = 3.0
 _SHARE = 10  # a reading may take this part of the time: the group may have a million partitions
 _STABLE = "Stable"
 
@@ -48,14 +50,19 @@ class Steering:
         """Whether this process steers; the others stand by."""
         self._guests = Guests(f"loadwise-steer-{time.time_ns() // 1_000_000:013d}-{secrets.token_hex(4)}")
         self._sequence = 0
+        self._asks = False  # whether the broker must assign again, once it has heard the whole plan
         self._said = ""
 
     def run(self, stop: Event) -> None:
         """Steer until ``stop`` is set, then leave. Raises `UnreadableGroupError` if the group cannot be steered."""
         try:
-            wait_s = 0.0
+            wait_s = due_s = 0.0
             while not stop.wait(wait_s):
-                wait_s = self.step()
+                if time.monotonic() < due_s:
+                    self._beat()
+                else:
+                    due_s = time.monotonic() + self.step()
+                wait_s = min(max(due_s - time.monotonic(), 0.0), _HEARTBEAT_S)
         finally:
             self.leave()
 
@@ -68,29 +75,30 @@ class Steering:
     def _step(self) -> float:
         try:
             reading = read(self._admin, self.group_id)
-        except UnreadableGroupError as error:
+        except NoMembersError as error:
             return self._wait(str(error))
+        except UnreadableGroupError as error:  # brokers restart: the plan outlives that
+            self._say(str(error))
+            return _EVERY_S
         if reading.group.is_classic:
             return self._wait(f"the group {self.group_id} is a classic one; set group.protocol=consumer in its members")
         self._guests.grow(1)
-        for guest in self._guests.all:
-            self._beat(guest, guest.heartbeat())
         self.leads = self._guests.process <= min(map(process_of, reading.group.steering), default=self._guests.process)
         self._say("Steering" if self.leads else "Standing by: another process steers")
         if not self.leads:
             self._copy(reading.group)
-        if reading.group.state != _STABLE:
+        if not self._beat() or reading.group.state != _STABLE:
             return _MOVING_S
         decision = self._planner.read(reading)
-        if decision is None:
+        if decision is not None:
+            log.debug("%s", decision)
+        if decision is None or not decision.ask or not self.leads:
             return _EVERY_S
-        if decision.ask and self.leads:
-            log.info("%s", decision)
-            if not self._settings.dry_run:
-                self._send(reading)
-                return _MOVING_S
-        log.debug("%s", decision)
-        return _EVERY_S
+        log.info("%s", decision)
+        if self._settings.dry_run:
+            return _EVERY_S
+        self._send(reading)
+        return _MOVING_S
 
     def leave(self) -> None:
         """Leave the group: its members keep their partitions."""
@@ -117,21 +125,37 @@ class Steering:
         sequence, parts = newest_parts(rack for _, rack in others)
         if sequence > self._sequence:
             self._sequence = sequence
-            self._carry(parts)
+            self._guests.carry(parts)
 
     def _send(self, reading: GroupReading) -> None:
-        described = self._admin.describe_topics(sorted(reading.partitions))
+        try:
+            described = self._admin.describe_topics(sorted(reading.partitions))
+        except KafkaError as error:
+            self._say(f"The topics cannot be described, which is repeated: {error}")
+            return
         plan = self._planner.plan(reading, {topic["name"]: UUID(topic["topic_id"]).bytes for topic in described})
         self._sequence = max(self._sequence + 1, time.time_ns() // 1_000_000)
-        parts = plan.encode(self._sequence)
-        self._carry(parts)
-        self._beat(self._guests.all[0], self._guests.all[0].asking())
+        try:
+            parts = plan.encode(self._sequence)
+        except UnencodableError as error:
+            raise UnreadableGroupError(f"the group {self.group_id} is too large to be steered: {error}") from error
+        self._guests.carry(parts)
+        self._asks = True
+        self._beat()
         log.info("Sent plan %d in %d part%s", self._sequence, len(parts), "s" * (len(parts) > 1))
 
-    def _carry(self, parts: list[str]) -> None:
-        for guest, fields in self._guests.carry(parts):
-            self._beat(guest, fields)
+    def _beat(self) -> bool:
+        """Send the heartbeats of all guests; return whether the broker has heard all that they say."""
+        self._send_heartbeats()
+        if self._asks and self._guests.heard:  # the broker has the whole plan: it may assign by it
+            self._guests.all[0].ask()
+            self._asks = False
+            self._send_heartbeats()
+        return self._guests.heard
 
-    def _beat(self, guest: Guest, fields: Fields) -> None:
-        if not guest.answered(self._admin.heartbeat(self.group_id, **fields)):
-            guest.answered(self._admin.heartbeat(self.group_id, **guest.heartbeat()))
+    def _send_heartbeats(self) -> None:
+        for guest in self._guests.all:
+            try:
+                guest.answered(self._admin.heartbeat(self.group_id, **guest.heartbeat()))
+            except KafkaError as error:
+                self._say(f"The heartbeat of a steering member failed, and is repeated: {error}")
