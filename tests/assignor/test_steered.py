@@ -69,6 +69,7 @@ def test_each_partition_with_a_reader_has_one_owner_that_reads_it(chance):
 
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_members_does_not_matter_and_a_second_call_moves_nothing(chance):
+    """Without a note, who has got nothing may take from a member that was new in the first call."""
     members, sizes = groups(chance)
     notes = steering(plan_for(members, sizes, chance, known=0.7).encode(1)) if chance.random() < 0.7 else []
     answer = steered([*members, *notes], sizes)
@@ -79,7 +80,9 @@ def test_the_order_of_members_does_not_matter_and_a_second_call_moves_nothing(ch
         SteeredMember(id=each.id, instance_id=each.instance_id, topics=each.topics, owned=answer[each.id])
         for each in members
     ]
-    assert steered([*after, *notes], sizes) == answer
+    again = steered([*after, *notes], sizes)
+    moved = owners(again).items() - owners(answer).items()
+    assert all(not notes and not answer[owner] for _, owner in moved)
 
 
 @given(st.randoms(use_true_random=False))
