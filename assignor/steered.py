@@ -6,8 +6,9 @@ docs/steering-note.md specifies both: they answer alike, whatever the note.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from loadwise.protocol.steering_note import UNOWNED, Plan, name_hash, newest_plan
 
@@ -52,7 +53,7 @@ class _Work:
         self._readers, self._topics, self._sizes = readers, topics, sizes
         self._reads = [frozenset(member.topics) for member in readers]
         self._of = [topic for topic in topics for _ in range(sizes[topic])]  # the topic of each partition
-        self._start = dict(zip(topics, _sums(sizes[topic] for topic in topics), strict=True))
+        self._start = dict(zip(topics, accumulate((sizes[topic] for topic in topics), initial=0), strict=False))
         self._owner = [UNOWNED] * len(self._of)
         for number, member in reversed(list(enumerate(readers))):
             for topic, held in member.owned.items():
@@ -65,11 +66,7 @@ class _Work:
 
     def counts(self) -> list[int]:
         """Return how many partitions each member owns."""
-        counts = [0] * len(self._readers)
-        for owner in self._owner:
-            if owner != UNOWNED:
-                counts[owner] += 1
-        return counts
+        return self._sums([1] * len(self._owner))
 
     def weigh(self, plan: Plan, hashes: Sequence[int]) -> None:
         """Take owners, weights and capacities from a plan."""
@@ -141,11 +138,15 @@ class _Work:
                     heapq.heappush(above, (-float(load[giver]) / capacity[giver], giver))
 
     def _loads(self) -> list[int]:
-        load = [0] * len(self._readers)
-        for weight, owner in zip(self._weight, self._owner, strict=True):
+        return self._sums(self._weight)
+
+    def _sums(self, values: Iterable[int]) -> list[int]:
+        """Return the sum of partitions' values over each member's partitions."""
+        sums = [0] * len(self._readers)
+        for owner, value in zip(self._owner, values, strict=True):
             if owner != UNOWNED:
-                load[owner] += weight
-        return load
+                sums[owner] += value
+        return sums
 
     def by_member(self) -> dict[str, dict[bytes, list[int]]]:
         """Return the owners as `steered` does."""
@@ -155,11 +156,3 @@ class _Work:
             for partition in range(self._sizes[topic]):
                 answer[self._readers[self._owner[start + partition]].id].setdefault(topic, []).append(partition)
         return answer
-
-
-def _sums(sizes: Iterable[int]) -> Iterator[int]:
-    """Yield where each topic begins."""
-    at = 0
-    for size in sizes:
-        yield at
-        at += size
