@@ -16,13 +16,14 @@ from loadwise.cli.parser import Parser, add_command_config, at_least, one_of, wh
 from loadwise.cli.progress import bar, waiting
 from loadwise.cli.tables import show
 from loadwise.cli.text_files import read_settings, read_text, write_page
+from loadwise.cli.uncommitted import add_uncommitted
 from loadwise.compare.columns import COLUMNS
 from loadwise.compare.comparison import compare as compare_assignors
 from loadwise.compare.errors import BadInputError, CompareError
 from loadwise.compare.files import from_case, from_history, from_loads
 from loadwise.compare.page import render
 from loadwise.compare.scenarios import SCENARIOS, scenario
-from loadwise.compare.situation import LiveLoad, Situation, Uncommitted
+from loadwise.compare.situation import LiveLoad, Situation
 from loadwise.running_group.errors import BadConnectionError, RunningGroupError
 
 if TYPE_CHECKING:
@@ -94,13 +95,9 @@ def add_options(parser: Parser) -> None:
         metavar="SECONDS",
         help="with --load demand: the time to drain the lag in; 60",
     )
-    more.add_argument(
-        "--uncommitted",
-        type=one_of(Uncommitted),
-        choices=list(Uncommitted),
-        metavar="WHERE",
-        default=Uncommitted.EARLIEST,
-        help="with --group, where its members begin in a partition without a commit (auto.offset.reset): all of its"
+    add_uncommitted(
+        more,
+        "with --group, where its members begin in a partition without a commit (auto.offset.reset): all of its"
         " records wait (earliest), or none (latest)",
     )
     add_command_config(more, "with --group: ")

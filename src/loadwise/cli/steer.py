@@ -9,8 +9,9 @@ import threading
 from typing import TYPE_CHECKING
 
 from loadwise.assignor.errors import BadGroupError, MissingClientError
-from loadwise.cli.parser import Parser, add_command_config, one_of
+from loadwise.cli.parser import Parser, add_command_config
 from loadwise.cli.text_files import read_settings
+from loadwise.cli.uncommitted import add_uncommitted
 from loadwise.compare.situation import Uncommitted
 from loadwise.running_group.errors import BadConnectionError, RunningGroupError
 
@@ -32,14 +33,7 @@ def add_options(parser: Parser) -> None:
     where = parser.add_argument_group("the group")
     where.add_argument("--bootstrap-servers", required=True, metavar="HOST:PORT", help="the Kafka of the group")
     where.add_argument("--group", required=True, metavar="ID", help="the group to steer")
-    where.add_argument(
-        "--uncommitted",
-        type=one_of(Uncommitted),
-        choices=list(Uncommitted),
-        metavar="WHERE",
-        default=Uncommitted.EARLIEST,
-        help="where members begin in a partition without a commit, their auto.offset.reset: earliest or latest",
-    )
+    add_uncommitted(where)
     add_command_config(where)
     how = parser.add_argument_group("how")
     how.add_argument("--dry-run", action="store_true", help="log what would be done, and send no plan")

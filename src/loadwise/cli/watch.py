@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from loadwise.assignor.algorithms import ALGORITHMS
 from loadwise.assignor.errors import MissingClientError
 from loadwise.cli.console import console
-from loadwise.cli.parser import Parser, add_command_config, at_least, one_of, whole_number
+from loadwise.cli.parser import Parser, add_command_config, at_least, whole_number
 from loadwise.cli.progress import waiting
 from loadwise.cli.text_files import read_settings
+from loadwise.cli.uncommitted import add_uncommitted
 from loadwise.compare.situation import Uncommitted
 from loadwise.installation import is_installed, pip_install
 from loadwise.running_group.errors import BadConnectionError, RunningGroupError, UnreadableGroupError
@@ -53,14 +54,7 @@ def add_options(parser: Parser) -> None:
     where = parser.add_argument_group("the group")
     where.add_argument("--bootstrap-servers", required=True, metavar="HOST:PORT", help="the Kafka of the group")
     where.add_argument("--group", required=True, metavar="ID", help="the group to look at; it is only read")
-    where.add_argument(
-        "--uncommitted",
-        type=one_of(Uncommitted),
-        choices=list(Uncommitted),
-        metavar="WHERE",
-        default=Uncommitted.EARLIEST,
-        help="where members begin in a partition without a commit, their auto.offset.reset: earliest or latest",
-    )
+    add_uncommitted(where)
     add_command_config(where)
     pace = parser.add_argument_group("pace and output")
     pace.add_argument(
