@@ -48,14 +48,16 @@ class GroupAdmin(Admin):
         Raises `KafkaError`.
         """
         try:
-            response = self._manager.run(self._ask_coordinator, group_id)
+            request = ConsumerGroupDescribeRequest(group_ids=[group_id], include_authorized_operations=False)
+            response = self._manager.run(self._ask_coordinator, group_id, request)
         except IncompatibleBrokerVersion:
             return None
         return response.groups[0]
 
     def heartbeat(self, group_id: str, **fields: Any) -> Any:
         """Send a ConsumerGroupHeartbeat (KIP-848) to the coordinator; return its answer. Raises `KafkaError`."""
-        return self._manager.run(self._send_heartbeat, ConsumerGroupHeartbeatRequest(group_id=group_id, **fields))
+        request = ConsumerGroupHeartbeatRequest(group_id=group_id, **fields)
+        return self._manager.run(self._ask_coordinator, group_id, request)
 
     def describe_all_log_dirs(self, brokers: list[int]) -> Any:
         """Return the log directories of brokers, with topics that the user may not describe too. Raises `KafkaError`.
@@ -74,12 +76,8 @@ class GroupAdmin(Admin):
             answers.append({"broker": broker, "log_dirs": [each.to_dict() for each in response.results]})
         return answers
 
-    async def _ask_coordinator(self, group_id: str) -> Any:
-        request = ConsumerGroupDescribeRequest(group_ids=[group_id], include_authorized_operations=False)
+    async def _ask_coordinator(self, group_id: str, request: Any) -> Any:
         return await self._manager.send(request, node_id=await self._find_coordinator_id(group_id))
-
-    async def _send_heartbeat(self, request: Any) -> Any:
-        return await self._manager.send(request, node_id=await self._find_coordinator_id(request.group_id))
 
     def _describe_groups_process_response(self, response: Any) -> dict[str, Any]:
         # The client's own processing turns the members' user data, which are bytes, into text, irreversibly.

@@ -11,14 +11,12 @@ import numpy as np
 from loadwise.assignor.algorithms.weighted import Weighted
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.events import Asked, Assigned
-from loadwise.assignor.live.reading import Position
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.watch import GroupWatch
-from loadwise.assignor.load.lag import lag_of
 from loadwise.assignor.model import NOBODY, RECORDS_PER_S, Assignment, GroupSnapshot
 from loadwise.protocol.steering_note import UNOWNED, Plan, name_hash, scaled
 from loadwise.running_group.members import GroupReading
-from loadwise.watch.group import owned_by
+from loadwise.watch.group import assignment, owned_by, positions
 
 
 class Planner:
@@ -35,22 +33,15 @@ class Planner:
     def read(self, reading: GroupReading) -> Decision | None:
         """Judge a reading; None if there is nothing to judge."""
         now_ms = round(1000 * reading.at_s)
-        rows = [each.member for each in reading.group.members]
         owned = owned_by(reading)
         if owned != self._owned:
             duration_ms = now_ms - self._since_ms if self._since_ms else 0
             self._owned, self._since_ms = owned, 0
-            group = GroupSnapshot.of(rows, reading.partitions)
-            target = Assignment(group, group.owner)
-            self._watch.handle(Assigned(at_ms=now_ms, target=target, generation=0, duration_ms=duration_ms))
+            self._watch.handle(
+                Assigned(at_ms=now_ms, target=assignment(reading), generation=0, duration_ms=duration_ms)
+            )
         age_s = self._commits.read(reading)
-        self._watch.read(
-            {
-                each: Position(at.end, lag_of(at, from_beginning=self._from_beginning), at.committed is not None, age)
-                for (each, at), age in zip(reading.offsets.items(), age_s, strict=True)
-            },
-            now_ms,
-        )
+        self._watch.read(positions(reading, from_beginning=self._from_beginning, age_s=age_s), now_ms)
         return self._watch.decide(now_ms)
 
     def plan(self, reading: GroupReading, ids: Mapping[str, bytes]) -> Plan:

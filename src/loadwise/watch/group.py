@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from loadwise.assignor.algorithms.weighted import Weighted
@@ -24,17 +25,26 @@ def watched(readings: Sequence[GroupReading], *, from_beginning: bool) -> GroupW
         at_ms = round(1000 * reading.at_s)
         if owners != owned_by(reading):
             owners = owned_by(reading)
-            group = GroupSnapshot.of([each.member for each in reading.group.members], reading.partitions)
-            target = Assignment(group, group.owner)
-            watch.handle(Assigned(at_ms=at_ms, target=target, generation=0, duration_ms=0))
-        watch.read(
-            {
-                partition: Position(at.end, lag_of(at, from_beginning=from_beginning), at.committed is not None)
-                for partition, at in reading.offsets.items()
-            },
-            at_ms,
-        )
+            watch.handle(Assigned(at_ms=at_ms, target=assignment(reading), generation=0, duration_ms=0))
+        watch.read(positions(reading, from_beginning=from_beginning), at_ms)
     return watch
+
+
+def assignment(reading: GroupReading) -> Assignment:
+    """Return the assignment of a group, as an event of its watch has it."""
+    group = GroupSnapshot.of([each.member for each in reading.group.members], reading.partitions)
+    return Assignment(group, group.owner)
+
+
+def positions(
+    reading: GroupReading, *, from_beginning: bool, age_s: Sequence[float] | None = None
+) -> dict[tuple[str, int], Position]:
+    """Return where the group is in each partition; ``age_s`` has the age of each commit, as the offsets in order."""
+    ages = [math.inf] * len(reading.offsets) if age_s is None else age_s
+    return {
+        partition: Position(at.end, lag_of(at, from_beginning=from_beginning), at.committed is not None, age)
+        for (partition, at), age in zip(reading.offsets.items(), ages, strict=True)
+    }
 
 
 def since_assigned(readings: Sequence[GroupReading]) -> Sequence[GroupReading]:
