@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from typing import TYPE_CHECKING
 
@@ -19,3 +20,8 @@ def console() -> Console:
     given = os.environ.get("COLUMNS", "")
     width = int(given) if given.isdecimal() and int(given) else _LOG_WIDTH
     return Console(highlight=False, width=None if sys.stdout.isatty() else width)
+
+
+def columns() -> int:
+    """Return the width of standard output, by the same rule, for what is printed without rich."""
+    return shutil.get_terminal_size((_LOG_WIDTH, 0)).columns

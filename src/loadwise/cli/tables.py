@@ -6,10 +6,11 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from loadwise.cli.console import console
+from loadwise.cli.console import columns, console
 from loadwise.compare.columns import COLUMNS, best
 from loadwise.compare.comparison import Comparison
 from loadwise.counted import counted
+from loadwise.folding import GAP, parts
 from loadwise.installation import is_installed
 
 if TYPE_CHECKING:
@@ -41,45 +42,43 @@ def plain(comparison: Comparison) -> list[str]:
     return aligned(rows)
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of cells as lines, in columns: the first to the left, the others to the right."""
-    first, *others = (max(map(len, cells)) for cells in zip(*rows, strict=True))
-    return [
-        "  ".join([name.ljust(first), *(cell.rjust(width) for cell, width in zip(cells, others, strict=True))])
-        for name, *cells in rows
-    ]
+def aligned(rows: Sequence[Sequence[str]], room: int | None = None) -> list[str]:
+    """Rows of cells as lines, in columns: the first to the left, the others to the right.
+
+    Columns that do not fit in ``room`` characters, by default those of the screen, go below.
+    """
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    lines: list[str] = []
+    for indexes in parts(widths, columns() if room is None else room):
+        if lines:
+            lines.append("")
+        lines += [_line([row[i] for i in indexes], [widths[i] for i in indexes]) for row in rows]
+    return lines
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    name, *others = cells
+    padded = (cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))
+    return (" " * GAP).join([name.ljust(widths[0]), *padded])
 
 
 def table(comparison: Comparison, width: int) -> RenderableType:
-    """The table in ``width`` characters; its columns move together if it would not fit."""
-    from rich.console import Console
-    from rich.measure import Measurement
-
-    roomy = _table(comparison, padding=1)
-    console = Console(width=10 * width)
-    fits = Measurement.get(console, console.options, roomy).maximum <= width
-    return roomy if fits else _table(comparison, padding=0)
-
-
-def _table(comparison: Comparison, padding: int) -> RenderableType:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+    """The table in ``width`` characters, with the best of each column in green."""
     from rich.text import Text
 
-    rows = comparison.rows
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False, padding=(0, 0, 0, padding))
-    table.add_column("assignor", no_wrap=True, vertical="bottom")
-    winners = {}
-    for column in COLUMNS:
-        # Two lines for "moved load" and "max/mean", so that eighty characters hold it all.
-        table.add_column(
-            column.name.replace(" ", "\n").replace("/", "/\n"), justify="right", no_wrap=True, vertical="bottom"
-        )
-        winners[column.name] = best(column, rows)
-    for index, row in enumerate(rows):
-        cells = [
-            Text(column.text(column.number(row)), "green" if index in winners[column.name] else "")
-            for column in COLUMNS
+    from loadwise.folded_table import Head, folded
+
+    # Two lines for "moved load" and "max/mean", so that eighty characters hold it all.
+    names = [column.name.replace(" ", "\n").replace("/", "/\n") for column in COLUMNS]
+    winners = [best(column, comparison.rows) for column in COLUMNS]
+    rows = [
+        [
+            Text(row.assignor),
+            *(
+                Text(column.text(column.number(row)), "green" if index in of else "")
+                for column, of in zip(COLUMNS, winners, strict=True)
+            ),
         ]
-        table.add_row(row.assignor, *cells)
-    return table
+        for index, row in enumerate(comparison.rows)
+    ]
+    return folded([Head("assignor", is_number=False), *map(Head, names)], rows, width)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -16,6 +15,7 @@ from loadwise.demo.figures import DEFINITIONS, Figures
 from loadwise.demo.group import Plan, Sample
 from loadwise.demo.second_act import Course
 from loadwise.demo.stream_page import calm
+from loadwise.folded_table import Head, folded
 
 STYLES = ("blue", "dark_orange", "green", "magenta")
 """The colour of each member, here as on the page."""
@@ -67,31 +67,29 @@ class Screen:
 
     def courses(self, courses: Sequence[Course]) -> None:
         """Print how each group did in the second act, the best first."""
-        table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
-        table.add_column("assignor")
-        for name in (
-            "mean lag of the worst member",
-            "largest",
-            "calm after the shift",
-            "after the crash",
-            "rebalances",
-        ):
-            table.add_column(name, justify="right")
-        for course in courses:
-            script = course.script
-            table.add_row(
+        heads = [
+            Head("assignor", is_number=False),
+            *map(
+                Head,
+                ("mean lag of\nthe worst member", "largest", "calm after\nthe shift", "after\nthe crash", "rebalances"),
+            ),
+        ]
+        rows = [
+            [
                 course.assignor,
                 f"{course.late_s:.2f} s",
                 f"{course.peak:,}",
-                calm(course.recovered_s(script.shift_s, script.crash_s)),
-                calm(course.recovered_s(script.crash_s, script.end_s)),
+                calm(course.recovered_s(course.script.shift_s, course.script.crash_s)),
+                calm(course.recovered_s(course.script.crash_s, course.script.end_s)),
                 str(course.rebalances),
-            )
-        self._console.print(table)
+            ]
+            for course in courses
+        ]
+        self._console.print(folded(heads, [list(map(Text, row)) for row in rows], self._console.width))
 
     def table(self, rows: Sequence[Figures], members: int) -> None:
         """Print the table and what its rows mean."""
-        self._console.print(_table(rows, members))
+        self._console.print(_table(rows, members, self._console.width))
         meanings = Table.grid(padding=(0, 2))
         for name, text in DEFINITIONS:
             meanings.add_row(Text(name, "dim bold"), Text(text, "dim"))
@@ -127,23 +125,21 @@ def _progress(plan: Plan, records: int, sample: Sample, before: Sample | None) -
     return Group(head, rows)
 
 
-def _table(rows: Sequence[Figures], members: int) -> Table:
+def _table(rows: Sequence[Figures], members: int, width: int) -> Group:
     """An assignor a column: eighty characters hold five of them."""
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, padding=(0, 1))
-    table.add_column("")
-    for row in rows:
-        # The longest name breaks at its hyphen.
-        table.add_column(row.assignor.replace("cooperative-", "cooperative-\n"), justify="right", vertical="bottom")
-    for number in range(members):
-        table.add_row(f"records, member {number + 1}", *(f"{row.records[number]:,}" for row in rows))
-    table.add_row("max/mean, 3 members", *(f"{row.max_mean_first:.2f}" for row in rows))
-    table.add_row("  largest first", *(f"{row.greedy_first:.2f}" for row in rows))
-    table.add_row("max/mean, 4 members", *(f"{row.max_mean_last:.2f}" for row in rows))
-    table.add_row("  largest first", *(f"{row.greedy_last:.2f}" for row in rows))
-    table.add_row("drained", *(f"{row.drained_s:.1f} s" for row in rows))
-    table.add_row("ideal", *(f"{row.ideal_s:.1f} s" for row in rows))
-    table.add_row("drained / ideal", *(f"{row.against_ideal:.2f}" for row in rows))
-    table.add_row("keeps up to", *(f"{row.keeps_up_per_s:,.0f}/s" for row in rows))
-    table.add_row("rebalances", *(str(row.rebalances) for row in rows))
-    table.add_row(f"moved, of {rows[0].partitions}", *(str(row.moved) for row in rows))
-    return table
+    # The longest name breaks at its hyphen.
+    heads = [Head("", is_number=False), *(Head(row.assignor.replace("cooperative-", "cooperative-\n")) for row in rows)]
+    lines = [
+        *((f"records, member {number + 1}", [f"{row.records[number]:,}" for row in rows]) for number in range(members)),
+        ("max/mean, 3 members", [f"{row.max_mean_first:.2f}" for row in rows]),
+        ("  largest first", [f"{row.greedy_first:.2f}" for row in rows]),
+        ("max/mean, 4 members", [f"{row.max_mean_last:.2f}" for row in rows]),
+        ("  largest first", [f"{row.greedy_last:.2f}" for row in rows]),
+        ("drained", [f"{row.drained_s:.1f} s" for row in rows]),
+        ("ideal", [f"{row.ideal_s:.1f} s" for row in rows]),
+        ("drained / ideal", [f"{row.against_ideal:.2f}" for row in rows]),
+        ("keeps up to", [f"{row.keeps_up_per_s:,.0f}/s" for row in rows]),
+        ("rebalances", [str(row.rebalances) for row in rows]),
+        (f"moved, of {rows[0].partitions}", [str(row.moved) for row in rows]),
+    ]
+    return folded(heads, [[Text(name), *map(Text, cells)] for name, cells in lines], width)

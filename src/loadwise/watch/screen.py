@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Literal
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from loadwise.compare.comparison import Comparison
 from loadwise.counted import counted
+from loadwise.folded_table import Head, folded
+from loadwise.folding import GAP
 from loadwise.watch.columns import Column, columns
 from loadwise.watch.status import Condition, GroupStatus, MemberStatus
 from loadwise.watch.verdict import Verdict
@@ -26,8 +25,6 @@ _STYLES: Mapping[Condition, str] = {
 }
 _ROOMY = 110
 """A narrower screen has short column names."""
-_GAP = 3
-"""Characters between two columns."""
 _LEAST_NAME = 8
 """So much is left of a member's name on the narrowest screen."""
 
@@ -71,20 +68,17 @@ def _chosen(name: str) -> Text:
     return Text("".join(sign if sign.isprintable() else "\ufffd" for sign in name))
 
 
-def _members(status: GroupStatus, width: int) -> Table:
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
+def _members(status: GroupStatus, width: int) -> Group:
     shown = columns(width)
-    rows = [[_cell(column, member, status) for column in shown] for member in status.members]
     names = [column.name if width >= _ROOMY else column.short or column.name for column in shown]
+    rows = [[_cell(column, member, status) for column in shown] for member in status.members]
     widths = [max(map(len, cells)) for cells in zip(names, *rows, strict=True)]
     # Names that clients choose give way where the screen is narrow, numbers do not.
-    room = max(width - sum(each + _GAP for each in widths[1:]), _LEAST_NAME)
-    for column, name, needed in zip(shown, names, widths, strict=True):
-        side: Literal["left", "right"] = "right" if column.is_number else "left"
-        table.add_column(name, justify=side, no_wrap=True, width=min(needed, room) if column is shown[0] else needed)
+    room = max(width - sum(each + GAP for each in widths[1:]), _LEAST_NAME)
     for row in rows:
-        table.add_row(*row)
-    return table
+        row[0].truncate(room, overflow="ellipsis")
+    heads = [Head(name, column.is_number) for column, name in zip(shown, names, strict=True)]
+    return folded(heads, rows, width)
 
 
 def _cell(column: Column, member: MemberStatus, status: GroupStatus) -> Text:
