@@ -211,12 +211,31 @@ def test_a_topic_that_is_deleted_while_the_cluster_is_read(brokers: ThreadedCoor
         read_cluster(admin, over_s=1, reads=1, sleep=lambda _: admin.delete_topics(["orders"]))
 
 
+def test_a_topic_that_is_created_while_the_cluster_is_read_is_left_out(
+    brokers: ThreadedCoordinator, admin: GroupAdmin
+) -> None:
+    before = _read(brokers, admin)
+
+    def create(_: float) -> None:
+        brokers.create_topic("new", 2)
+        orders = [each for each in before.partitions if each.topic == "orders"]
+        admin.create_partitions({"orders": len(orders) + 1})
+        produce(brokers.bootstrap_servers, "new", [5, 5])
+
+    cluster = read_cluster(admin, over_s=1, reads=1, sleep=create)
+    assert [(each.topic, each.partition) for each in cluster.partitions] == [
+        (each.topic, each.partition) for each in before.partitions
+    ]
+    check_unchanged(admin, cluster)
+
+
 def test_a_cluster_that_changes_while_it_is_planned(brokers: ThreadedCoordinator, admin: GroupAdmin) -> None:
     cluster = _read(brokers, admin)
     plan(cluster)
-    check_unchanged(admin, cluster)
     brokers.create_topic("new", 1)
-    with pytest.raises(ChangedClusterError, match="partition new-0 had no replicas, and now has replicas"):
+    check_unchanged(admin, cluster)
+    brokers.move_leader("orders", 2, 2)
+    with pytest.raises(ChangedClusterError, match="partition orders-2 had replicas 1, 2 led by 1, and now has"):
         check_unchanged(admin, cluster)
 
 

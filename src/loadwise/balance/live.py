@@ -36,7 +36,8 @@ def read_cluster(
 ) -> Cluster:
     """Read the cluster, and what arrives in ``over_s``. Each byte is read by consumers ``reads`` times.
 
-    Raises `UnreadableClusterError`, `UnfitClusterError`, and `ChangedClusterError` if it changes meanwhile.
+    Partitions that are created meanwhile are left out. Raises `UnreadableClusterError`, `UnfitClusterError`, and
+    `ChangedClusterError` if it changes otherwise.
     """
     try:
         metadata = read_metadata(admin)
@@ -58,15 +59,17 @@ def read_cluster(
         end = offsets(OffsetSpec.LATEST)
         later_sizes, elapsed_s = sizes(), clock() - began_s
         beginning = offsets(OffsetSpec.EARLIEST)
-        metadata.check_same(read_metadata(admin))
+        later = read_metadata(admin)
+        metadata.check_same(later)
     except KafkaError as error:
         raise _explained(error) from error
     except LogDirError as error:
         raise UnreadableClusterError(str(error)) from error
+    created = later.placed.keys() - metadata.placed.keys()
     return cluster_of(
         metadata,
         earlier_sizes,
-        later_sizes,
+        {replica: size for replica, size in later_sizes.items() if replica[0] not in created},
         {
             (partition.topic, partition.partition): Offsets(
                 earlier_beginning=earlier_beginning[partition],

@@ -66,13 +66,12 @@ class Metadata:
         )
 
     def check_same(self, later: Metadata) -> None:
-        """Raises `ChangedClusterError` if replicas, leaders or brokers are others now."""
-        for topic, number in sorted(self.placed.keys() | later.placed.keys()):
-            was, is_now = self.placed.get((topic, number)), later.placed.get((topic, number))
+        """Raises `ChangedClusterError` if replicas, leaders or brokers are others now. New partitions are no change."""
+        for (topic, number), was in self.placed.items():
+            is_now = later.placed.get((topic, number))
             if was != is_now:
                 raise ChangedClusterError(
-                    f"{CHANGED}: partition {topic}-{number} had {was or 'no replicas'}, and now has"
-                    f" {is_now or 'none'}; {AGAIN}"
+                    f"{CHANGED}: partition {topic}-{number} had {was}, and now has {is_now or 'none'}; {AGAIN}"
                 )
         if self.brokers != later.brokers:
             raise ChangedClusterError(
@@ -114,7 +113,7 @@ def cluster_of(
         if (topic, number) not in metadata.placed:
             raise UnreadableClusterError(
                 f"broker {broker} has partition {topic}-{number}, which is not described; give the user the right to"
-                " DESCRIBE all topics, or run this again if the topic is new"
+                " DESCRIBE all topics, or run this again if the topic was deleted"
             )
     record_bytes = _record_bytes(metadata, earlier_sizes, sizes, offsets)
     partitions = []
