@@ -28,7 +28,7 @@ class _FirstOfATrouble(logging.Filter):
             return True
         for thread, last in list(self.last.items()):
             if thread.ident == record.thread:
-                if _is_raised(record):
+                if _is_raised(record) or _is_of_the_loop(record):
                     return False
                 self.last[thread] = max(last, record.created)
                 return record.created - last >= QUIET_S
@@ -38,6 +38,11 @@ class _FirstOfATrouble(logging.Filter):
 def _is_raised(record: logging.LogRecord) -> bool:
     """Return whether a message says what a hidden member's topics lack, which ``poll`` of its consumer reports."""
     return record.name == "kafka.cluster" and str(record.msg).startswith("Topic %s")
+
+
+def _is_of_the_loop(record: logging.LogRecord) -> bool:
+    """Return whether a warning is about kafka-python's own event loop, which repairs itself (``Selector got …``)."""
+    return record.name == "kafka.net.selector" and record.levelno == logging.WARNING
 
 
 _filter = _FirstOfATrouble()

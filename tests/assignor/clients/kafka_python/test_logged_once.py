@@ -18,3 +18,18 @@ def test_how_many_warnings_an_unseen_client_logs(how, lines, caplog):
     thread.start()
     thread.join()
     assert len([record for record in caplog.records if record.thread == thread.ident]) == lines
+
+
+@pytest.mark.parametrize(("how", "levels"), [(log_once, ["ERROR"]), (lambda _: None, ["WARNING", "ERROR"])])
+def test_the_event_loop_of_an_unseen_client_warns_of_nothing(how, levels, caplog):
+    logger = logging.getLogger("kafka.net.selector")
+
+    def log() -> None:
+        logger.warning("Selector got WRITE event without writer...")
+        logger.error("Task failed")
+
+    thread = threading.Thread(target=log)
+    how(thread)
+    thread.start()
+    thread.join()
+    assert [record.levelname for record in caplog.records if record.thread == thread.ident] == levels
