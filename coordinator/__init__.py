@@ -56,7 +56,7 @@ from loadwise.coordinator.threaded import ThreadedCoordinator
 if TYPE_CHECKING:
     from loadwise.coordinator.authorization.acls import Acl
     from loadwise.coordinator.authorization.options import Authorization
-    from loadwise.coordinator.kafka_container import KafkaContainer
+    from loadwise.coordinator.kafka_container import KafkaContainer, RedpandaContainer
     from loadwise.coordinator.security.certificates import Certificates
     from loadwise.coordinator.security.options import Security
     from loadwise.coordinator.security.tls import TlsFiles
@@ -70,6 +70,7 @@ _LATER = {
     "Authorization": "loadwise.coordinator.authorization.options",
     "Certificates": "loadwise.coordinator.security.certificates",
     "KafkaContainer": "loadwise.coordinator.kafka_container",
+    "RedpandaContainer": "loadwise.coordinator.kafka_container",
     "OAuthToken": "loadwise.coordinator.security.tokens",
     "Security": "loadwise.coordinator.security.options",
     "ShareGroupLimits": "loadwise.coordinator.share.limits",
@@ -117,6 +118,7 @@ __all__ = [
     "NotLoopbackError",
     "NotRunningError",
     "OAuthToken",
+    "RedpandaContainer",
     "Security",
     "ShareGroupLimits",
     "Snapshot",

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
@@ -46,6 +48,9 @@ _OF_THE_IMAGE = frozenset(
 _LOOPBACK = "127.0.0.1"
 _ELSEWHERE = ("192.0.2.1", 9)
 """An address that does not exist (RFC 5737). Connecting a UDP socket to it sends nothing, but picks the route."""
+_NEEDLESS = frozenset({"name", "network", "network_aliases", "ports", "docker_client_kw", "_wait_strategy"})
+"""Arguments for Docker that lose nothing here; of the others a warning says that they have no effect."""
+_NO_FILES = "pass settings by with_env, certificates and users by security=Security(...)"
 
 
 class KafkaContainer:
@@ -58,7 +63,7 @@ class KafkaContainer:
 
     ``port`` is the port as inside a container; `get_exposed_port` returns the real one. Environment
     variables ``KAFKA_…`` are settings of the broker, and a warning lists those without an effect. ``image``
-    and other arguments for Docker change nothing. ``security`` replaces
+    changes nothing, and a warning lists other arguments for Docker without an effect. ``security`` replaces
     ``security_protocol``, and makes clients log in.
 
     Raises `BadClusterError` for a ``security_protocol`` without ``security``.
@@ -90,6 +95,9 @@ class KafkaContainer:
         self._host_port = 0
         self._advertised_host: str | None = None
         self._running: ThreadedCoordinator | None = None
+        if docker.pop("transferables", None):
+            self._no_copies()
+        _warn_of(sorted(docker.keys() - _NEEDLESS))
 
     # ---- how it is configured ----
 
@@ -110,6 +118,12 @@ class KafkaContainer:
     def with_envs(self, **variables: str) -> Self:
         """Set variables."""
         for key, value in variables.items():
+            self.with_env(key, value)
+        return self
+
+    def with_env_file(self, env_file: str | os.PathLike[str]) -> Self:
+        """Set the variables of a file with lines ``KEY=value``. Raises `BadClusterError` for other lines."""
+        for key, value in _variables_of(Path(env_file)):
             self.with_env(key, value)
         return self
 
@@ -145,15 +159,30 @@ class KafkaContainer:
         return self
 
     def with_kwargs(self, **docker: Any) -> Self:
-        """Do nothing."""
+        """Do nothing, and warn: there is no container to pass these to."""
+        _warn_of(sorted(docker))
         return self
 
     def with_command(self, command: str | list[str]) -> Self:
-        """Do nothing."""
+        """Do nothing, and warn: there is no container that runs it."""
+        _warn_of(["with_command"])
         return self
 
     def with_volume_mapping(self, host: object, container: str, mode: str = "ro") -> Self:
-        """Do nothing."""
+        """Do nothing, and warn: there are no files in it."""
+        _warn_of(["with_volume_mapping"])
+        return self
+
+    def with_tmpfs_mount(self, container_path: str, size: str | None = None) -> Self:
+        """Do nothing; all data is in memory anyway."""
+        return self
+
+    def with_copy_into_container(self, transferable: object, destination_in_container: str, mode: int = 0o644) -> Self:
+        """Raise `BadClusterError`, because there is no container to copy into."""
+        self._no_copies()
+
+    def maybe_emulate_amd64(self) -> Self:
+        """Do nothing; there is no image."""
         return self
 
     def waiting_for(self, strategy: object) -> Self:
@@ -233,6 +262,36 @@ class KafkaContainer:
         """Raise `BadClusterError`, because there is no Docker."""
         self.get_wrapped_container()
 
+    def get_container_info(self) -> NoReturn:
+        """Raise `BadClusterError`, because there is no container to inspect."""
+        raise BadClusterError(
+            "there is no container here to inspect: use get_bootstrap_server() for the address, `status`,"
+            " or the attribute `coordinator`"
+        )
+
+    def get_container_id(self) -> NoReturn:
+        """Raise `BadClusterError`, because there is no container."""
+        self.get_container_info()
+
+    def wait(self) -> NoReturn:
+        """Raise `BadClusterError`, because there is no container that could exit."""
+        raise BadClusterError("there is no container here that exits: call stop(), or leave the `with` block")
+
+    def reload(self) -> None:
+        """Do nothing; `status` is always current."""
+
+    def copy_into_container(self, transferable: object, destination_in_container: str, mode: int = 0o644) -> NoReturn:
+        """Raise `BadClusterError`, because there is no container to copy into."""
+        self._no_copies()
+
+    def copy_from_container(self, source_in_container: str, destination_on_host: object) -> NoReturn:
+        """Raise `BadClusterError`, because there is no container to copy from."""
+        raise BadClusterError("there is no container here to copy from: its state is in the attribute `coordinator`")
+
+    def create_file(self, content: bytes, path: str) -> NoReturn:
+        """Raise `BadClusterError`, because there is no container to write into."""
+        self._no_copies()
+
     def get_logs(self) -> tuple[bytes, bytes]:
         """Return nothing; it logs to the loggers ``loadwise.coordinator`` of this process."""
         return b"", b""
@@ -244,6 +303,9 @@ class KafkaContainer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    def _no_copies(self) -> NoReturn:
+        raise BadClusterError(f"there is no container here to copy files into: {_NO_FILES}")
 
     def _configured(self) -> tuple[BrokerSettings, Security | None]:
         """Return the settings that the variables make, by the rule of Kafka's images (``KafkaDockerWrapper``)."""
@@ -266,6 +328,50 @@ class KafkaContainer:
         if twice:
             raise BadClusterError(f"security=… and {', '.join(twice)} both set the clients' security: use one")
         return configured(BrokerSettings(), configs, written=written), self._security
+
+
+class RedpandaContainer(KafkaContainer):
+    """A coordinator with the interface of testcontainers' ``RedpandaContainer``.
+
+    It is the same coordinator as `KafkaContainer`. Its port is 9092, and it has no schema registry.
+    """
+
+    def __init__(self, image: str = "loadwise", *, security: Security | None = None, **docker: Any) -> None:
+        super().__init__(image, port=9092, security=security, **docker)
+        self.redpanda_port = self.port
+
+    def get_schema_registry_address(self) -> NoReturn:
+        """Raise `BadClusterError`, because there is no schema registry."""
+        raise BadClusterError(
+            "there is no schema registry here: use the client's mock registry (schema.registry.url=mock://…),"
+            " or run a registry against get_bootstrap_server()"
+        )
+
+
+def _warn_of(arguments: Iterable[str]) -> None:
+    for argument in arguments:
+        log.warning("%s has no effect: there is no container", argument)
+
+
+def _variables_of(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the variables of an env file: comments, ``export``, and quotes on one line, as most tools read them."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        text = line.strip().removeprefix("export ")
+        if not text or text.startswith("#"):
+            continue
+        key, is_set, value = (part.strip() for part in text.partition("="))
+        if not is_set or not key:
+            raise BadClusterError(f"line {number} of {path} sets no variable: write KEY=value")
+        quote = value[:1]
+        if quote in {"'", '"'}:
+            value, end, after = value[1:].partition(quote)
+            if not end or (after.strip() and not after.strip().startswith("#")):
+                raise BadClusterError(f"line {number} of {path} has a quote that is not closed at its end: close it")
+        else:
+            value = re.split(r"\s#", value, maxsplit=1)[0].rstrip()
+        if "${" in value:
+            raise BadClusterError(f"line {number} of {path} refers to another variable: write its value")
+        yield key, value
 
 
 def _config_name(variable: str) -> str:

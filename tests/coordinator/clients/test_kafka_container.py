@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import confluent_kafka
+import dotenv
 import kafka
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 from own_log import own_log
 from topics import WAIT_S
 
-from loadwise.coordinator import BadClusterError, BadSettingError, KafkaContainer, NotRunningError, Security
+from loadwise.coordinator import (
+    BadClusterError,
+    BadSettingError,
+    KafkaContainer,
+    NotRunningError,
+    RedpandaContainer,
+    Security,
+)
 
 
 def _produce_and_read(address: str) -> bytes:
@@ -45,19 +55,35 @@ def test_a_suite_of_testcontainers_runs_with_another_import() -> None:
         container.get_bootstrap_server()
 
 
-def test_it_takes_what_testcontainers_class_takes() -> None:
+def _theirs() -> tuple[type, type]:
+    """testcontainers' classes, from the path that 4.15 brought or the one before."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from testcontainers.kafka import KafkaContainer as Theirs
-    theirs = inspect.signature(Theirs.__init__).parameters
-    ours = inspect.signature(KafkaContainer.__init__).parameters
-    assert [name for name in theirs if theirs[name].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD] == [
-        name for name in ours if ours[name].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
-    ]
-    calls = ["with_kraft", "with_cluster_id", "get_bootstrap_server", "start", "stop", "with_env", "with_network"]
-    for name in calls:
-        wanted = list(inspect.signature(getattr(Theirs, name)).parameters)
-        assert list(inspect.signature(getattr(KafkaContainer, name)).parameters) == wanted
+        try:
+            module = importlib.import_module("testcontainers.community.kafka")
+        except ModuleNotFoundError:
+            module = importlib.import_module("testcontainers.kafka")
+    return module.KafkaContainer, module.RedpandaContainer
+
+
+def _parameters(call: Callable[..., object]) -> list[str]:
+    every = inspect.signature(call).parameters
+    return [name for name in every if every[name].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+
+
+OF_ITS_START = {"configure", "tc_start", "TC_START_SCRIPT", "MIN_KRAFT_TAG"}
+"""What testcontainers' classes call themselves while they start."""
+
+
+@pytest.mark.parametrize("ours", [KafkaContainer, RedpandaContainer], ids=lambda each: each.__name__)
+def test_it_takes_what_testcontainers_class_takes(ours: type[KafkaContainer]) -> None:
+    theirs = _theirs()[ours is RedpandaContainer]
+    assert _parameters(theirs.__init__) == _parameters(ours.__init__)
+    public = {name for name in dir(theirs) if not name.startswith("_")} - OF_ITS_START
+    assert public - set(dir(ours)) == set()
+    for name in public:
+        if callable(getattr(theirs, name)):
+            assert _parameters(getattr(ours, name)) == _parameters(getattr(theirs, name)), name
 
 
 def test_variables_are_the_brokers_settings() -> None:
@@ -134,6 +160,74 @@ def test_an_address_that_is_given_is_the_one_that_clients_are_told() -> None:
         assert server.startswith("127.0.0.2:")
         assert _told_addresses(server.replace("127.0.0.2", "127.0.0.1")) == {server}
         assert _produce_and_read(server) == b"hello"
+
+
+def test_a_suite_for_redpanda_runs_with_another_import() -> None:
+    with RedpandaContainer() as redpanda:
+        server = redpanda.get_bootstrap_server()
+        assert server == f"{redpanda.get_container_host_ip()}:{redpanda.get_exposed_port(redpanda.redpanda_port)}"
+        assert _produce_and_read(server) == b"hello"
+        with pytest.raises(BadClusterError, match=r"no schema registry.*mock://"):
+            redpanda.get_schema_registry_address()
+
+
+ENV_FILE = """# a broker
+export KAFKA_NUM_PARTITIONS=4
+KAFKA_LOG_RETENTION_MS = 5000 # five seconds
+
+KAFKA_COMPRESSION_TYPE="lz4" # quoted
+KAFKA_SUPER_USERS='User:me'
+EMPTY=
+"""
+
+
+def test_a_file_of_variables_is_read_as_testcontainers_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / ".env"
+    path.write_text(ENV_FILE)
+    assert KafkaContainer().with_env_file(path).env == dict(dotenv.dotenv_values(path))
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("KAFKA_NUM_PARTITIONS", "sets no variable: write KEY=value"),
+        ("=1", "sets no variable"),
+        ('A="1', "a quote that is not closed at its end"),
+        ("A='1' 2", "a quote that is not closed at its end"),
+        ("A=${B}", "refers to another variable: write its value"),
+    ],
+)
+def test_a_line_that_is_no_variable_is_refused(line: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / ".env"
+    path.write_text(f"# first\n{line}\n")
+    with pytest.raises(BadClusterError, match=f"line 2 of .*{text}"):
+        KafkaContainer().with_env_file(path)
+
+
+def test_what_docker_would_have_done_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("WARNING", logger="loadwise.coordinator"):
+        KafkaContainer(name="kafka", volumes=[], privileged=True).with_command("ls").with_kwargs(mem_limit="1g")
+        KafkaContainer().with_volume_mapping("/here", "/there").with_tmpfs_mount("/var/lib/kafka", "256m")
+    told = [record.getMessage().partition(" has no effect")[0] for record in own_log(caplog)]
+    assert told == ["privileged", "volumes", "with_command", "mem_limit", "with_volume_mapping"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda each: each.with_copy_into_container(b"", "/etc/kafka/server.properties"),
+        lambda each: each.copy_into_container(b"", "/etc/kafka/server.properties"),
+        lambda each: each.create_file(b"", "/etc/kafka/server.properties"),
+        lambda each: each.copy_from_container("/var/log", "log"),
+        lambda each: each.get_container_info(),
+        lambda each: each.get_container_id(),
+        lambda each: each.wait(),
+        lambda _: KafkaContainer(transferables=[(b"", "/a")]),
+    ],
+)
+def test_what_needs_a_container_is_refused_with_the_remedy(call: Callable[[KafkaContainer], object]) -> None:
+    with pytest.raises(BadClusterError, match=r"there is no container here .*: (pass|use|call|its state)"):
+        call(KafkaContainer())
 
 
 def test_what_only_a_container_has_is_refused() -> None:
