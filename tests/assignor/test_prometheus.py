@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
+import yaml
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
@@ -142,15 +143,38 @@ def test_the_members_that_a_scaler_should_give_are_exported_by_the_leader_once_k
     assert ("loadwise_members_wanted",) not in scraped(group.members["a"]), "it leads no longer"
 
 
-def test_each_panel_of_the_dashboard_shows_metrics_that_the_collector_exports(group):
+@pytest.fixture
+def exported(group):
+    """The labels of each sample that the leader's collector exports."""
     group.members["a"].leader.busy = Mock(per_s=900.0, each_s={})
     group.run([112.5] * 12, 60)
     registry = CollectorRegistry()
     registry.register(GroupCollector(consumer(group.members["a"]), group_id="g"))
-    exported: dict[str, set[str]] = {}
+    labels: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(generate_latest(registry).decode()):
         for sample in family.samples:
-            exported.setdefault(sample.name, set()).update(sample.labels)
+            labels.setdefault(sample.name, set()).update(sample.labels)
+    return labels
+
+
+def test_each_alert_goes_by_metrics_that_the_collector_exports(exported):
+    """And docs/runbook.md says what to do, under the heading to which the alert links."""
+    manifest = yaml.safe_load((ROOT / "examples/kubernetes/alerts.yaml").read_text())
+    runbook = (ROOT / "docs/runbook.md").read_text()
+    alerts = [rule for group in manifest["spec"]["groups"] for rule in group["rules"]]
+    for rule in alerts:
+        metrics = set(re.findall(r"loadwise_\w+", rule["expr"]))
+        labels = {*re.findall(r"(\w+)=\"", rule["expr"]), *re.findall(r"\$labels\.(\w+)", str(rule["annotations"]))}
+        assert metrics, rule
+        for metric in metrics:
+            assert labels <= exported[metric], rule
+        assert rule["annotations"]["runbook_url"].endswith(f"/runbook.html#{rule['alert'].lower()}")
+        assert f"\n## {rule['alert']}\n" in runbook
+    headings = re.findall(r"^## (Loadwise\w+)$", runbook, re.MULTILINE)
+    assert headings == [rule["alert"] for rule in alerts]
+
+
+def test_each_panel_of_the_dashboard_shows_metrics_that_the_collector_exports(exported):
     dashboard = json.loads((ROOT / "examples/grafana/loadwise.json").read_text())
     shown = set()
     for target in (target for panel in dashboard["panels"] for target in panel["targets"]):
