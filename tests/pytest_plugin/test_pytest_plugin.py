@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
-GUIDE = Path(__file__).resolve().parent.parent.parent / "docs" / "testing.md"
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+GUIDE = DOCS / "testing.md"
 
 
 @pytest.fixture
@@ -24,6 +26,21 @@ def test_the_examples_of_the_guide_pass(suite: pytest.Pytester) -> None:
     suite.makepyfile(test_example=example, test_filled=filled, test_with_tls=with_tls)
     asynchronous = ("-p", "pytest_asyncio.plugin", "-o", "asyncio_mode=auto")
     suite.runpytest_subprocess(*asynchronous).assert_outcomes(passed=5)
+
+
+def test_the_suite_of_the_page_on_ci_passes_in_parallel(suite: pytest.Pytester) -> None:
+    [example] = re.findall(r"```python\n(.*?)```", (DOCS / "guides" / "ci.md").read_text(), re.DOTALL)
+    suite.makepyfile(example)
+    suite.runpytest_subprocess("-p", "xdist.plugin", "-n", "2").assert_outcomes(passed=5)
+
+
+def test_the_jobs_of_the_page_on_ci_are_yaml_that_runs_pytest() -> None:
+    jobs = re.findall(r"```yaml\n(.*?)```", (DOCS / "guides" / "ci.md").read_text(), re.DOTALL)
+    github, gitlab = map(yaml.safe_load, jobs)
+    steps = [step.get("run", "") for step in github["jobs"]["test"]["steps"]]
+    for commands in (steps, gitlab["test"]["script"]):
+        assert sum("pytest -n auto" in each for each in commands) == 1
+        assert sum("loadwise[coordinator]" in each for each in commands) == 1
 
 
 def test_a_filled_coordinator_is_the_same_for_each_test(suite: pytest.Pytester) -> None:
