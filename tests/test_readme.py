@@ -12,6 +12,7 @@ from readme import README, programs
 from topics import WAIT_S
 
 from benchmarks.readme import PICTURE, kept, picture, table
+from loadwise import Coordinator
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -20,6 +21,24 @@ def _first_shell_block() -> list[str]:
     block = re.search(r"^```sh\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     assert block is not None
     return block[1].splitlines()
+
+
+def test_the_first_code_makes_a_consumer_of_each_client() -> None:
+    block = re.search(r"^```python\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
+    assert block is not None
+    assert re.findall(r"(\w+)\(.*assignor=\"weighted\"", block[1]) == [
+        "kafka_python_consumer",
+        "confluent_consumer",
+        "aiokafka_consumer",
+    ]
+    program = re.sub(r'group_id="billing"', 'group_id="billing", bootstrap_servers="localhost:9092"', block[1])
+    with Coordinator({"clicks": 1}).in_thread() as kafka:
+        program = program.replace("localhost:9092", kafka.bootstrap_servers)
+        program += "\nimport asyncio, os\nasyncio.run(main())\nos._exit(0)\n"
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=WAIT_S, check=False
+        )
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_first_shell_block_is_the_two_commands_that_do_everything() -> None:
