@@ -19,7 +19,14 @@ author = "The loadwise developers"
 copyright = "The loadwise developers, Apache-2.0"  # noqa: A001
 version = release = loadwise.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "generated", "repository_links"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "generated",
+    "repository_links",
+]
 exclude_patterns = ["lab", "_ext"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
@@ -41,8 +48,12 @@ autodoc_mock_imports = [
 # The plug-ins ask for a client's version and for the parameters of its classes, and a mock has neither.
 versions.require = lambda _client, _package, *, oldest, **_: ".".join(map(str, oldest))
 _MockObject.__signature__ = inspect.Signature()
-autodoc_typehints = "description"
-autodoc_typehints_description_target = "documented"
+# Signatures have types and defaults, a parameter a line where they are long.
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 72
+python_use_unqualified_type_names = True
 autodoc_member_order = "bysource"
 autodoc_class_signature = "separated"
 highlight_language = "text"

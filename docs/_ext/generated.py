@@ -60,7 +60,10 @@ def _commands() -> str:
     from loadwise.cli import COMMANDS, parser_of, top_parser
 
     os.environ["COLUMNS"] = "100"
-    pages = ["# Commands\n\nWhat `--help` of each command prints.\n", f"```text\n{top_parser().format_help()}```\n"]
+    pages = [
+        "# Options of the commands\n\nWhat `--help` of each command prints.\n",
+        f"```text\n{top_parser().format_help()}```\n",
+    ]
     pages += [f"## loadwise {name}\n\n```text\n{parser_of(name).format_help()}```\n" for name in COMMANDS]
     return "\n".join(pages)
 
