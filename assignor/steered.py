@@ -6,11 +6,15 @@ docs/steering-note.md specifies both: they answer alike, whatever the note.
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
 from loadwise.protocol.steering_note import UNOWNED, Plan, name_hash, newest_plan
+
+ROUNDS = 10
+"""The most rounds of step 3: a broker cannot wait for long. Nearly all groups need fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +42,13 @@ def steered(members: Iterable[SteeredMember], partitions: Mapping[bytes, int]) -
     work = _Work(readers, topics, {topic: partitions[topic] for topic in topics})
     if plan is None:
         newcomers = [number for number, held in enumerate(work.counts()) if not held]
+        planned: Mapping[int, int] = {}
     else:
-        work.weigh(plan, hashes)
-        newcomers = [number for number, name in enumerate(hashes) if name not in plan.capacities]
+        planned = work.weigh(plan, hashes)
+        newcomers = sorted(set(range(len(readers))) - set(planned.values()))
+        work.follow(planned, newcomers)
     work.place()
-    work.relieve(newcomers)
+    work.settle(newcomers, planned)
     return {member.id: {} for member in everyone} | work.by_member()
 
 
@@ -68,24 +74,32 @@ class _Work:
         """Return how many partitions each member owns."""
         return self._sums([1] * len(self._owner))
 
-    def weigh(self, plan: Plan, hashes: Sequence[int]) -> None:
-        """Take owners, weights and capacities from a plan."""
+    def weigh(self, plan: Plan, hashes: Sequence[int]) -> dict[int, int]:
+        """Take weights and capacities from a plan; return the owners that it names, if they read the partition."""
         usual = max(sum(plan.capacities.values()) // max(len(plan.capacities), 1), 1)
         self._capacity = [plan.capacities.get(name, usual) for name in hashes]
         self._weight = [max(sum(plan.weights) // max(len(plan.weights), 1), 1)] * len(self._of)
         number = {name: each for each, name in enumerate(hashes)}
-        planned = [number.get(name, UNOWNED) for name in plan.capacities]
-        known = [name in plan.capacities for name in hashes]
+        member = [number.get(name, UNOWNED) for name in plan.capacities]
+        planned = {}
         at = 0
         for topic, size in plan.partitions.items():
             for partition in range(min(size, self._sizes.get(topic, 0))):
                 here = self._start[topic] + partition
                 self._weight[here] = plan.weights[at + partition]
-                now, place = self._owner[here], plan.owners[at + partition]
-                owner = UNOWNED if place == UNOWNED else planned[place]
-                if owner != UNOWNED and topic in self._reads[owner] and (now == UNOWNED or known[now]):
-                    self._owner[here] = owner
+                place = plan.owners[at + partition]
+                owner = UNOWNED if place == UNOWNED else member[place]
+                if owner != UNOWNED and topic in self._reads[owner]:
+                    planned[here] = owner
             at += size
+        return planned
+
+    def follow(self, planned: Mapping[int, int], newcomers: Collection[int]) -> None:
+        """Give partitions to their planned owners, but those that newcomers have now."""
+        keeps = set(newcomers)
+        for here, owner in planned.items():
+            if self._owner[here] not in keeps:
+                self._owner[here] = owner
 
     def place(self) -> None:
         """Give partitions without an owner to the members with the lowest levels."""
@@ -104,38 +118,61 @@ class _Work:
             for each in passed:
                 heapq.heappush(levels, each)
 
-    def relieve(self, newcomers: Collection[int]) -> None:
-        """Let newcomers take their share from the members with the highest levels."""
-        load, capacity = self._loads(), self._capacity
-        if not newcomers:
-            return
-        mean = float(sum(load)) / float(sum(capacity))
+    def settle(self, newcomers: Sequence[int], planned: Mapping[int, int]) -> None:
+        """Let newcomers return what others were to have, and take their share, until nothing moves."""
+        self._load = self._loads()
+        heaviest_first = {here: planned[here] for here in sorted(planned, key=lambda each: (-self._weight[each], each))}
+        for _ in range(ROUNDS if newcomers else 0):
+            returned = self._return(newcomers, heaviest_first)
+            if not (self._take(newcomers) or returned):
+                break
+
+    def _return(self, newcomers: Sequence[int], planned: Mapping[int, int]) -> bool:
+        """Return partitions to their planned owners if those stay below the newcomer that has them."""
+        keeps = set(newcomers)
+        moved = False
+        for here, owner in planned.items():
+            now = self._owner[here]
+            if now in keeps and self._level(owner, with_=here) < self._level(now):
+                self._move(here, owner)
+                moved = True
+        return moved
+
+    def _take(self, newcomers: Sequence[int]) -> bool:
+        """Let each newcomer below the mean take from the members with the highest levels."""
+        mean = float(sum(self._load)) / float(sum(self._capacity))
         held: list[list[int]] = [[] for _ in self._readers]
-        for here, owner in enumerate(self._owner):
-            held[owner].append(here)
-        for each in held:
-            each.sort(key=lambda here: -self._weight[here])
-        givers = set(range(len(self._readers))) - set(newcomers)
+        for here in sorted(range(len(self._owner)), key=lambda each: -self._weight[each]):
+            held[self._owner[here]].append(here)
+        moved = False
         for new in newcomers:
-            above = [(-float(load[giver]) / capacity[giver], giver) for giver in givers]
+            if self._level(new) >= mean:
+                continue
+            above = [(-self._level(giver), giver) for giver in range(len(self._readers))]
             heapq.heapify(above)
-            while above and float(load[new]) / capacity[new] < mean and -above[0][0] > mean:
-                level, giver = heapq.heappop(above)
-                taken = next(
-                    (
-                        here
-                        for here in held[giver]
-                        if self._of[here] in self._reads[new]
-                        and float(load[new] + self._weight[here]) / capacity[new] < -level
-                    ),
-                    None,
-                )
+            while self._level(new) < mean and -above[0][0] > self._level(new):
+                _, giver = heapq.heappop(above)
+                taken = self._heaviest(held[giver], giver, new)
                 if taken is not None:
                     held[giver].remove(taken)
-                    self._owner[taken] = new
-                    load[giver] -= self._weight[taken]
-                    load[new] += self._weight[taken]
-                    heapq.heappush(above, (-float(load[giver]) / capacity[giver], giver))
+                    self._move(taken, new)
+                    moved = True
+                    heapq.heappush(above, (-self._level(giver), giver))
+        return moved
+
+    def _heaviest(self, held: Sequence[int], giver: int, new: int) -> int | None:
+        """Return the heaviest of a member's partitions with which a newcomer that reads it stays below that member."""
+        level = self._level(giver)
+        light = bisect_left(held, True, key=lambda here: self._level(new, with_=here) < level)
+        return next((here for here in held[light:] if self._of[here] in self._reads[new]), None)
+
+    def _level(self, member: int, *, with_: int | None = None) -> float:
+        return float(self._load[member] + (0 if with_ is None else self._weight[with_])) / self._capacity[member]
+
+    def _move(self, here: int, owner: int) -> None:
+        self._load[self._owner[here]] -= self._weight[here]
+        self._owner[here] = owner
+        self._load[owner] += self._weight[here]
 
     def _loads(self) -> list[int]:
         return self._sums(self._weight)

@@ -1,13 +1,15 @@
 """What a broker's assignor does with a note, with one half missing, and with none."""
 
 import random
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from loadwise.assignor.steered import SteeredMember, steered
-from loadwise.protocol.steering_note import UNOWNED, Plan, name_hash
+from loadwise.protocol.steering_note import UNOWNED, Plan, name_hash, newest_plan
 
+VECTORS = Path(__file__).parents[2] / "assignor/broker/src/test/resources/vectors.txt"
 A, B = b"a" * 16, b"b" * 16
 
 
@@ -69,7 +71,6 @@ def test_each_partition_with_a_reader_has_one_owner_that_reads_it(chance):
 
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_members_does_not_matter_and_a_second_call_moves_nothing(chance):
-    """Without a note, who has got nothing may take from a member that was new in the first call."""
     members, sizes = groups(chance)
     notes = steering(plan_for(members, sizes, chance, known=0.7).encode(1)) if chance.random() < 0.7 else []
     answer = steered([*members, *notes], sizes)
@@ -80,9 +81,62 @@ def test_the_order_of_members_does_not_matter_and_a_second_call_moves_nothing(ch
         SteeredMember(id=each.id, instance_id=each.instance_id, topics=each.topics, owned=answer[each.id])
         for each in members
     ]
-    again = steered([*after, *notes], sizes)
-    moved = owners(again).items() - owners(answer).items()
-    assert all(not notes and not answer[owner] for _, owner in moved)
+    assert steered([*after, *notes], sizes) == answer
+
+
+@given(st.randoms(use_true_random=False))
+def test_no_member_is_starved(chance):
+    """A member without a planned partition has none only if a partition more would make it the fuller one of two."""
+    members, sizes = groups(chance)
+    plan = plan_for(members, sizes, chance, known=chance.choice([0.0, 0.5, 1.0]))
+    answer = steered([*members, *steering(plan.encode(1))], sizes)
+    found = newest_plan(plan.encode(1))
+    weight = dict(zip(((t, n) for t, size in sizes.items() for n in range(size)), found.weights, strict=True))
+    usual = max(sum(plan.capacities.values()) // max(len(plan.capacities), 1), 1)
+    capacity = {each.id: plan.capacities.get(name_hash(each.id, each.instance_id), usual) for each in members}
+    now = owners(answer)
+    level = {
+        each.id: sum(weight[where] for where, owner in now.items() if owner == each.id) / capacity[each.id]
+        for each in members
+    }
+    planned = dict(zip(weight, plan.owners, strict=True))
+    place = {name: number for number, name in enumerate(plan.capacities)}
+    for member in members:
+        name = name_hash(member.id, member.instance_id)
+        mine = {where for where, owner in planned.items() if owner == place.get(name, -1) and where[0] in member.topics}
+        for where, owner in now.items():
+            fuller = level[member.id] + weight[where] / capacity[member.id]
+            if not mine and where[0] in member.topics and not answer[member.id]:
+                assert fuller >= level[owner] * (1 - 1e-9), (member.id, where)
+            if where in mine and owner != member.id:
+                assert fuller >= level[owner] * (1 - 1e-9), (member.id, where)
+
+
+def test_the_vectors_that_java_reads_too():
+    heading, *blocks = VECTORS.read_text().split("\n\n")
+    assert heading.startswith("#")
+    for block in blocks:
+        name, *lines = block.splitlines()
+        members, sizes, expected = [], {}, {}
+        for kind, *fields in (line.split("\t") for line in lines):
+            if kind == "topic":
+                sizes[bytes.fromhex(fields[0])] = int(fields[1])
+            elif kind == "owner":
+                expected[bytes.fromhex(fields[0]), int(fields[1])] = fields[2]
+            else:
+                assert kind == "member"
+                member, instance, rack, topics, owned = (None if field == "-" else field for field in fields)
+                sides = [each.split(":") for each in (owned or "").split(";") if each]
+                members.append(
+                    SteeredMember(
+                        id=member,
+                        instance_id=instance,
+                        rack_id=rack,
+                        topics=[bytes.fromhex(topic) for topic in (topics or "").split(",") if topic],
+                        owned={bytes.fromhex(topic): [int(n) for n in its.split(",")] for topic, its in sides},
+                    )
+                )
+        assert owners(steered(members, sizes)) == expected, name
 
 
 @given(st.randoms(use_true_random=False))

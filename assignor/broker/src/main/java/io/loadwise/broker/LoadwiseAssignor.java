@@ -42,25 +42,37 @@ public final class LoadwiseAssignor implements ConsumerGroupPartitionAssignor {
         long[] weight = new long[owner.length];
         long[] capacity = new long[group.members()];
         boolean[] newcomer = new boolean[group.members()];
+        int[] planned = new int[owner.length];
+        Arrays.fill(planned, Placement.NONE);
+        Arrays.fill(newcomer, true);
         Optional<Note> note = Note.newest(group.rackIds());
         int[] known = note.isPresent() ? known(note.get(), group) : null;
         if (known == null) {
             Arrays.fill(weight, 1);
             Arrays.fill(capacity, 1);
-            Arrays.fill(newcomer, true);
-            for (int each : owner) {
-                if (each != Placement.NONE) {
-                    newcomer[each] = false;
+            clear(newcomer, owner);
+        } else {
+            for (int member = 0; member < known.length; member++) {
+                capacity[member] = known[member] < 0 ? note.get().meanCapacity() : note.get().capacity(known[member]);
+            }
+            read(note.get(), group, known, planned, weight);
+            clear(newcomer, planned);
+            for (int here = 0; here < owner.length; here++) {
+                if (planned[here] != Placement.NONE && (owner[here] == Placement.NONE || !newcomer[owner[here]])) {
+                    owner[here] = planned[here];
                 }
             }
-        } else {
-            for (int member = 0; member < newcomer.length; member++) {
-                newcomer[member] = known[member] < 0;
-                capacity[member] = newcomer[member] ? note.get().meanCapacity() : note.get().capacity(known[member]);
-            }
-            follow(note.get(), group, known, owner, weight);
         }
-        return Placement.of(group.starts(), group.readers(), owner, weight, capacity, newcomer);
+        return Placement.of(group.starts(), group.readers(), owner, planned, weight, capacity, newcomer);
+    }
+
+    /** Owners are no newcomers. */
+    private static void clear(boolean[] newcomer, int[] owners) {
+        for (int owner : owners) {
+            if (owner != Placement.NONE) {
+                newcomer[owner] = false;
+            }
+        }
     }
 
     /** Returns the place in the note of each member, or -1; null if two members have the same hash. */
@@ -77,8 +89,8 @@ public final class LoadwiseAssignor implements ConsumerGroupPartitionAssignor {
         return known;
     }
 
-    /** Changes owners to those of the note, and writes the weights. */
-    private static void follow(Note note, Group group, int[] known, int[] owner, long[] weight) {
+    /** Writes the weights of the note, and its owners that read their partition. */
+    private static void read(Note note, Group group, int[] known, int[] planned, long[] weight) {
         int[] memberAt = new int[note.members()];
         Arrays.fill(memberAt, Placement.NONE);
         for (int member = 0; member < known.length; member++) {
@@ -90,15 +102,14 @@ public final class LoadwiseAssignor implements ConsumerGroupPartitionAssignor {
         int[] start = group.starts();
         for (int topic = 0; topic + 1 < start.length; topic++) {
             int from = note.first(group.topic(topic));
-            int planned = Math.min(note.partitions(group.topic(topic)), start[topic + 1] - start[topic]);
-            for (int partition = 0; partition < planned; partition++) {
+            int size = Math.min(note.partitions(group.topic(topic)), start[topic + 1] - start[topic]);
+            for (int partition = 0; partition < size; partition++) {
                 int here = start[topic] + partition;
                 weight[here] = note.weight(from + partition);
                 int place = note.owner(from + partition);
                 int member = place == Note.UNOWNED ? Placement.NONE : memberAt[place];
-                boolean keeps = owner[here] != Placement.NONE && known[owner[here]] < 0;
-                if (!keeps && member != Placement.NONE && group.readers().has(topic, member)) {
-                    owner[here] = member;
+                if (member != Placement.NONE && group.readers().has(topic, member)) {
+                    planned[here] = member;
                 }
             }
         }

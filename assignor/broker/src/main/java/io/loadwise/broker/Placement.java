@@ -1,9 +1,10 @@
 package io.loadwise.broker;
 
 import java.util.Arrays;
+import java.util.BitSet;
 
 /**
- * Places partitions: those without an owner, then those that newcomers take.
+ * Places partitions: those without an owner, then those that newcomers return or take.
  *
  * <p>Pure. Members, topics and partitions are numbered; the partitions of a topic follow each other. A member's level is
  * the sum of its weights over its capacity.
@@ -13,6 +14,9 @@ final class Placement {
     static final int NONE = -1;
 
     private static final int PARTITION_BITS = 29;
+
+    /** The most rounds in which newcomers return and take: a broker cannot wait for long. */
+    private static final int ROUNDS = 10;
 
     private final int[] start;
     private final Readers readers;
@@ -54,15 +58,22 @@ final class Placement {
      * @param start the first partition of each topic, then the number of partitions
      * @param readers which member reads which topic
      * @param owner the member that keeps each partition, or {@link #NONE}; not changed
+     * @param planned the member that is to have each partition by the plan, or {@link #NONE}
      * @param weight the weight of each partition, 1 to 2³⁴−1
      * @param capacity the capacity of each member, at least 1
      * @param newcomer which members take from others, in their order
      */
     static int[] of(
-            int[] start, Readers readers, int[] owner, long[] weight, long[] capacity, boolean[] newcomer) {
+            int[] start,
+            Readers readers,
+            int[] owner,
+            int[] planned,
+            long[] weight,
+            long[] capacity,
+            boolean[] newcomer) {
         Placement placement = new Placement(start, readers, owner, weight, capacity);
         placement.place();
-        placement.relieve(newcomer);
+        placement.settle(planned, newcomer);
         return placement.owner;
     }
 
@@ -82,47 +93,86 @@ final class Placement {
         }
     }
 
-    /** Lets each newcomer take from the members with the highest levels until it has its share. */
-    private void relieve(boolean[] newcomer) {
+    /** Lets newcomers return what others are to have, and take their share, until nothing moves. */
+    private void settle(int[] planned, boolean[] newcomer) {
+        boolean any = false;
+        for (boolean each : newcomer) {
+            any |= each;
+        }
+        if (!any) {
+            return;
+        }
+        int[] order = heaviestFirst(-2);
+        for (int round = 0; round < ROUNDS; round++) {
+            boolean returned = giveBack(order, planned, newcomer);
+            if (!take(order, newcomer) && !returned) {
+                return;
+            }
+        }
+    }
+
+    /** Returns partitions of newcomers to their planned owners where those stay below; returns whether any moved. */
+    private boolean giveBack(int[] order, int[] planned, boolean[] newcomer) {
+        boolean moved = false;
+        for (int partition : order) {
+            int to = planned[partition];
+            int from = owner[partition];
+            if (to != NONE && from != NONE && newcomer[from] && levelWith(to, partition) < level[from]) {
+                move(partition, to);
+                moved = true;
+            }
+        }
+        return moved;
+    }
+
+    /** Lets each newcomer below the mean take from the members with the highest levels; returns whether any did. */
+    private boolean take(int[] order, boolean[] newcomer) {
         double mean = (double) Arrays.stream(load).sum() / Arrays.stream(capacity).sum();
-        Heap highest = null;
         Held held = null;
         double[] below = new double[level.length];
-        int[] passed = new int[level.length];
+        int[] ties = new int[level.length];
+        boolean moved = false;
         for (int member = 0; member < newcomer.length; member++) {
             if (!newcomer[member] || level[member] >= mean) {
                 continue;
             }
-            if (highest == null) {
-                highest = new Heap(below, new int[level.length], level.length);
-                held = new Held(newcomer);
-                for (int giver = 0; giver < level.length; giver++) {
-                    if (!newcomer[giver] && level[giver] > mean) {
-                        below[giver] = -level[giver];
-                        highest.add(giver);
-                    }
-                }
+            if (held == null) {
+                held = new Held(order);
             }
             held.turn();
-            int past = 0;
-            while (level[member] < mean && !highest.isEmpty() && level[highest.top()] > mean) {
+            Heap highest = new Heap(below, ties, level.length);
+            for (int giver = 0; giver < level.length; giver++) {
+                if (held.mayGive(giver, member)) {
+                    below[giver] = -level[giver];
+                    highest.add(giver);
+                }
+            }
+            while (level[member] < mean && !highest.isEmpty() && level[highest.top()] > level[member]) {
                 int giver = highest.top();
                 int partition = held.take(member, giver);
                 if (partition == NONE) {
-                    passed[past++] = highest.pop();
+                    highest.pop();
                 } else {
-                    load[giver] -= weight[partition];
-                    count[giver]--;
-                    level[giver] = (double) load[giver] / capacity[giver];
-                    give(partition, member);
+                    move(partition, member);
+                    moved = true;
                     below[giver] = -level[giver];
                     highest.sink();
                 }
             }
-            while (past > 0) {
-                highest.add(passed[--past]);
-            }
         }
+        return moved;
+    }
+
+    private double levelWith(int member, int partition) {
+        return (double) (load[member] + weight[partition]) / capacity[member];
+    }
+
+    private void move(int partition, int member) {
+        int giver = owner[partition];
+        load[giver] -= weight[partition];
+        count[giver]--;
+        level[giver] = (double) load[giver] / capacity[giver];
+        give(partition, member);
     }
 
     private void give(int partition, int member) {
@@ -229,26 +279,43 @@ final class Placement {
         }
     }
 
-    /** The partitions that members may give, of each member heaviest first. */
+    /** The partitions that members may give in a round, of each member heaviest first: those that it had before. */
     private final class Held {
         private final int[] first = new int[level.length + 1]; // where each member's begin
+        private final int[] lightest = new int[level.length]; // partition of each member, or NONE
+        private final BitSet[] topics = new BitSet[level.length]; // of each member's partitions
+
         private final int[] partition;
         private final int[] next; // from each place the first one whose partition is not taken, in some steps
         private final int[] at = new int[level.length]; // where the newcomer whose turn it is goes on
 
-        Held(boolean[] newcomer) {
+        Held(int[] order) {
             for (int member = 0; member < level.length; member++) {
-                first[member + 1] = first[member] + (newcomer[member] ? 0 : count[member]);
+                first[member + 1] = first[member] + count[member];
             }
             partition = new int[first[level.length]];
             next = new int[partition.length + 1];
             Arrays.setAll(next, place -> place);
             turn();
-            for (int each : heaviestFirst(-2)) {
-                if (owner[each] != NONE && !newcomer[owner[each]]) {
+            for (int each : order) {
+                if (owner[each] != NONE) {
                     partition[at[owner[each]]++] = each;
                 }
             }
+            for (int member = 0; member < level.length; member++) {
+                lightest[member] = count[member] == 0 ? NONE : partition[first[member + 1] - 1];
+                topics[member] = new BitSet();
+                for (int place = first[member]; place < first[member + 1]; place++) {
+                    topics[member].set(topicOf[partition[place]]);
+                }
+            }
+        }
+
+        /** Returns false if a giver has nothing for a newcomer, which is often found out without its partitions. */
+        boolean mayGive(int giver, int member) {
+            return lightest[giver] != NONE
+                    && levelWith(member, lightest[giver]) < level[giver]
+                    && topics[giver].intersects(readers.topicsOf(member));
         }
 
         /** Begins the turn of another newcomer. */
@@ -278,8 +345,7 @@ final class Placement {
             int high = end;
             while (low < high) {
                 int middle = (low + high) >>> 1;
-                double after = (double) (load[member] + weight[partition[middle]]) / capacity[member];
-                if (after < level[giver]) {
+                if (levelWith(member, partition[middle]) < level[giver]) {
                     high = middle;
                 } else {
                     low = middle + 1;

@@ -1,6 +1,7 @@
 package io.loadwise.broker;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.BitSet;
 import java.util.HashMap;
 import java.util.List;
@@ -12,6 +13,7 @@ final class Readers {
     private final int[] membersOf;
     private final int words;
     private final long[] bits; // for each topic one bit a kind
+    private final BitSet[] topicsOf; // of each kind
 
     private Readers(int[] kind, int kinds, int topics) {
         this.kind = kind;
@@ -21,6 +23,8 @@ final class Readers {
         }
         this.words = (kinds + Long.SIZE - 1) / Long.SIZE;
         this.bits = new long[Math.multiplyExact(topics, words)];
+        this.topicsOf = new BitSet[kinds];
+        Arrays.setAll(topicsOf, each -> new BitSet());
     }
 
     /** Returns the readers of {@code number.length} topics, of each member's topics by the places in {@code number}. */
@@ -39,7 +43,11 @@ final class Readers {
         for (int each = 0; each < distinct.size(); each++) {
             int word = each / Long.SIZE;
             long bit = 1L << each;
-            distinct.get(each).stream().forEach(place -> readers.bits[number[place] * readers.words + word] |= bit);
+            BitSet its = readers.topicsOf[each];
+            distinct.get(each).stream().forEach(place -> {
+                readers.bits[number[place] * readers.words + word] |= bit;
+                its.set(number[place]);
+            });
         }
         return readers;
     }
@@ -52,6 +60,11 @@ final class Readers {
     /** Returns whether members of a kind read a topic. */
     boolean kindReads(int topic, int each) {
         return (bits[topic * words + each / Long.SIZE] >>> each & 1) != 0;
+    }
+
+    /** Returns the topics that a member reads; not to be changed. */
+    BitSet topicsOf(int member) {
+        return topicsOf[kind[member]];
     }
 
     /** Returns the kind of a member. */

@@ -5,13 +5,16 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.coordinator.group.api.assignor.GroupAssignment;
 
 /**
  * Answers cases from standard input, for a comparison with loadwise's Python.
@@ -37,19 +40,33 @@ final class Twin {
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             String[] fields = line.split("\t", -1);
             switch (fields[0]) {
-                case "topic" -> group.topic(topic(fields[1]), Integer.parseInt(fields[2]));
-                case "member" -> group.member(
-                        fields[1], given(fields[2]), given(fields[3]), topics(fields[4]), owned(fields[5]));
                 case "end" -> {
-                    group.assigned().members().forEach((id, member) -> member.partitions().forEach((topic, partitions) ->
-                            partitions.forEach(partition -> out.printf("%s\t%d\t%s%n", hex(topic), partition, id))));
+                    rows(group.assigned()).forEach(out::println);
                     out.println("end");
                     out.flush();
                     group = new FakeGroup();
                 }
-                default -> throw new IllegalArgumentException("neither topic, member nor end: " + line);
+                default -> add(group, fields);
             }
         }
+    }
+
+    /** Adds what a line says to a group. */
+    static void add(FakeGroup group, String[] fields) {
+        switch (fields[0]) {
+            case "topic" -> group.topic(topic(fields[1]), Integer.parseInt(fields[2]));
+            case "member" -> group.member(
+                    fields[1], given(fields[2]), given(fields[3]), topics(fields[4]), owned(fields[5]));
+            default -> throw new IllegalArgumentException("neither topic nor member: " + String.join(" ", fields));
+        }
+    }
+
+    /** Returns a line for each partition of each member. */
+    static List<String> rows(GroupAssignment answer) {
+        List<String> rows = new ArrayList<>();
+        answer.members().forEach((id, member) -> member.partitions().forEach((topic, partitions) ->
+                partitions.forEach(partition -> rows.add(String.format("%s\t%d\t%s", hex(topic), partition, id)))));
+        return rows;
     }
 
     private static String given(String field) {
