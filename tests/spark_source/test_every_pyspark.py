@@ -1,6 +1,6 @@
 """What a batch and a stream do in every PySpark from 4.0 on: `.ci/extras` runs this file in 4.0 and 4.1 too.
 
-The table of docs/spark.md says in what the versions differ; each of its rows has a test here.
+The table of docs/spark-deploying.md says in what the versions differ; each of its rows has a test here.
 
 Spark is needed for what Spark does alone: how it calls the source, what it makes of our batches, and its checkpoint.
 The default tier has a batch and a stream of it, the real tier the rest.
