@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
-GUIDE = DOCS / "testing.md"
 
 
 @pytest.fixture
@@ -22,7 +21,8 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
 
 
 def test_the_examples_of_the_guide_pass(suite: pytest.Pytester) -> None:
-    example, filled, with_tls = re.findall(r"```python\n((?:(?!```).)*?def test_.*?)```", GUIDE.read_text(), re.DOTALL)
+    text = "".join((DOCS / page).read_text() for page in ("testing.md", "testing-logins.md"))
+    example, filled, with_tls = re.findall(r"```python\n((?:(?!```).)*?def test_.*?)```", text, re.DOTALL)
     suite.makepyfile(test_example=example, test_filled=filled, test_with_tls=with_tls)
     asynchronous = ("-p", "pytest_asyncio.plugin", "-o", "asyncio_mode=auto")
     suite.runpytest_subprocess(*asynchronous).assert_outcomes(passed=5)

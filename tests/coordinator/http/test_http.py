@@ -132,7 +132,7 @@ async def test_the_command_in_the_documentation_does_what_it_says(running: tuple
     shell, curl = shutil.which("sh"), shutil.which("curl")
     if shell is None or curl is None:
         pytest.skip("the documentation drives the API with curl, which is not here: apt-get install curl")
-    documentation = (Path(__file__).parents[3] / "docs" / "testing.md").read_text(encoding="utf-8")
+    documentation = (Path(__file__).parents[3] / "docs" / "testing-http.md").read_text(encoding="utf-8")
     command = re.search(r"```sh\n(curl .*?)```", documentation, flags=re.DOTALL)
     assert command is not None
     _, http = running
