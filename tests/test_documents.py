@@ -40,7 +40,7 @@ def commands(program: str) -> Iterator[tuple[str, list[str]]]:
             continue  # it tells of earlier versions
         text = document.read_text()
         blocks = re.findall(r"^```(?:sh|bash|shell)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-        lines = [line for block in blocks for line in block.splitlines()]
+        lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
         prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
         for command in [*lines, *re.findall(r"`([^`]+)`", prose)]:
             if found := re.match(rf"(?:[A-Z_]+=\S+ )*{re.escape(program)} (.*)", command, re.DOTALL):
@@ -115,3 +115,34 @@ def test_troubleshooting_has_every_warning_and_error() -> None:
     told = [part.strip() for cell in quoted for part in cell.split(",")] + quoted
     missing = [text for text in found if text != "%s" and not any(len(t) > 3 and t in text for t in told)]
     assert not missing, "a row of docs/troubleshooting.md quotes some words of each message"
+
+
+SITE_PAGES = [page for page in DOCUMENTS if page.is_relative_to(SITE)]
+
+
+def test_no_two_pages_of_the_site_have_one_title() -> None:
+    pages = [page for page in SITE.rglob("*.md") if "lab" not in page.relative_to(SITE).parts]
+    titles = [page.read_text().partition("\n")[0] for page in pages]
+    assert sorted(titles) == sorted(set(titles))
+
+
+@pytest.mark.parametrize("page", SITE_PAGES, ids=lambda path: path.name)
+def test_a_page_has_at_most_1800_words(page: Path) -> None:
+    assert len(page.read_text().split()) <= 1800, "split it"
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda path: path.name)
+def test_the_text_of_a_link_is_no_file_name_of_a_page(page: Path) -> None:
+    links = re.findall(r"\[([^\]]*\.md)\]\(", page.read_text())
+    assert not links, "say what the page is called"
+
+
+NARROW = [page for page in DOCUMENTS if page.parent != ROOT or page.name == "README.md"]
+
+
+@pytest.mark.parametrize("page", NARROW, ids=lambda path: path.name)
+def test_code_has_at_most_88_columns(page: Path) -> None:
+    """So much is seen of a line beside the site's menu on a screen of 1,280 pixels."""
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    for line in (line for block in blocks for line in block.splitlines()):
+        assert len(line) <= 88, f"{page.name}: {line}"
