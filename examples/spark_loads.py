@@ -1,7 +1,7 @@
 """Write the load of partitions by hour, as a table for ``loadwise loads`` and ``loadwise compare --loads``.
 
 For a cluster: ``spark-submit examples/spark_loads.py broker:9092 clicks s3a://lake/loads s3a://lake/loads-checkpoint``
-reads the records since its last run, so run it every hour or day. docs/spark-deploying.md says how executors get loadwise.
+reads the records since its last run, so run it every hour or day. Executors: docs/spark-deploying.md.
 On one machine ``loadwise loads`` does the same.
 """
 
