@@ -6,7 +6,9 @@
      "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2], "leader": 1,
                      "size_bytes": 5e9, "bytes_in_per_s": 2e6, "bytes_out_per_s": 6e6}]}
 
-A rack, a capacity and each of its fields may be left out. Capacities alone are ``{"1": {"disk_bytes": 5e11}}``.
+A rack, a capacity and each of its fields may be left out. A partition may have ``"in_sync": [1]`` if not all replicas
+are, and ``"is_reassigned": true`` while a reassignment is under way. Capacities alone are
+``{"1": {"disk_bytes": 5e11}}``.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from loadwise.json_fields import MISSING, JsonFields
 
 _BROKER = ("id", "rack", "capacity")
 _CAPACITY = ("bytes_in_per_s", "bytes_out_per_s", "disk_bytes")
-_PARTITION = ("topic", "partition", "replicas", "leader", "size_bytes", "bytes_in_per_s", "bytes_out_per_s")
+_AMOUNTS = ("size_bytes", "bytes_in_per_s", "bytes_out_per_s")
+_PARTITION = ("topic", "partition", "replicas", "leader", *_AMOUNTS)
+_STATE = ("in_sync", "is_reassigned")
 _read = JsonFields(UnfitClusterError, largest=1e18)  # sums of amounts stay exact enough to compare
 
 
@@ -56,7 +60,7 @@ def written(cluster: Cluster) -> str:
     """A cluster as JSON, which `read_cluster` reads as the same one."""
     content = {
         "brokers": [_broker_fields(each) for each in cluster.brokers],
-        "partitions": [{name: getattr(each, name) for name in _PARTITION} for each in cluster.partitions],
+        "partitions": [_partition_fields(each) for each in cluster.partitions],
     }
     return json.dumps(content, indent=1) + "\n"
 
@@ -66,6 +70,13 @@ def _broker_fields(broker: Broker) -> dict[str, Any]:
     stated = {name: amount for name, amount in amounts.items() if amount != math.inf}
     fields = {"id": broker.id, "rack": broker.rack, "capacity": stated or None}
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _partition_fields(partition: Partition) -> dict[str, Any]:
+    fields = {name: getattr(partition, name) for name in _PARTITION}
+    if partition.out_of_sync:
+        fields["in_sync"] = partition.in_sync
+    return fields | ({"is_reassigned": True} if partition.is_reassigned else {})
 
 
 def _broker(given: object, where: str) -> Broker:
@@ -84,15 +95,30 @@ def _capacity(given: object, where: str) -> Capacity:
 
 
 def _partition(given: object, where: str) -> Partition:
-    fields = dict.fromkeys(_PARTITION, MISSING) | _read.known(_read.an_object(given, where), _PARTITION, f"{where}.")
-    replicas, leader = _read.a_list(fields["replicas"], f"{where}.replicas"), fields["leader"]
+    stated = _read.known(_read.an_object(given, where), (*_PARTITION, *_STATE), f"{where}.")
+    fields = dict.fromkeys(_PARTITION, MISSING) | stated
+    leader, in_sync = fields["leader"], fields.get("in_sync")
+    size_bytes, bytes_in_per_s, bytes_out_per_s = (
+        _read.number(fields[name], f"{where}.{name}", least=0) for name in _AMOUNTS
+    )
+    reassigned = fields.get("is_reassigned", False)
+    if not isinstance(reassigned, bool):
+        _read.refuse(reassigned, f"{where}.is_reassigned", "true or false")
     return Partition(
         topic=_read.text(fields["topic"], f"{where}.topic", filled=True),
         partition=_read.whole(fields["partition"], f"{where}.partition", least=0),
-        replicas=tuple(_read.whole(each, f"{where}.replicas", least=0) for each in replicas),
+        replicas=_ids(fields["replicas"], f"{where}.replicas"),
         leader=-1 if leader in (None, -1) else _read.whole(leader, f"{where}.leader", least=0),
-        **{name: _read.number(fields[name], f"{where}.{name}", least=0) for name in _PARTITION[4:]},
+        size_bytes=size_bytes,
+        bytes_in_per_s=bytes_in_per_s,
+        bytes_out_per_s=bytes_out_per_s,
+        in_sync=None if in_sync is None else _ids(in_sync, f"{where}.in_sync"),
+        is_reassigned=bool(reassigned),
     )
+
+
+def _ids(given: object, where: str) -> tuple[int, ...]:
+    return tuple(_read.whole(each, where, least=0) for each in _read.a_list(given, where))
 
 
 def _parsed(text: str, name: str) -> object:

@@ -93,13 +93,9 @@ def check_unchanged(admin: GroupAdmin, cluster: Cluster) -> None:
 
 
 def read_metadata(admin: GroupAdmin) -> Metadata:
-    """Read brokers and partitions. Raises `KafkaError`, and `ChangedClusterError` while replicas are reassigned."""
-    for partition in admin.list_partition_reassignments():
-        raise ChangedClusterError(
-            f"replicas of partition {partition.topic}-{partition.partition} are being reassigned; wait until"
-            " kafka-reassign-partitions.sh --list shows none, or stop it with --cancel"
-        )
-    return Metadata.of(admin.describe_cluster()["brokers"], admin.describe_topics())
+    """Read brokers, partitions, and which of these are being reassigned. Raises `KafkaError`."""
+    reassigned = {(each.topic, each.partition) for each in admin.list_partition_reassignments()}
+    return Metadata.of(admin.describe_cluster()["brokers"], admin.describe_topics(), reassigned)
 
 
 def _explained(error: KafkaError) -> UnreadableClusterError | ChangedClusterError:

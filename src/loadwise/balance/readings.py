@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from loadwise.balance.cluster import Broker, Cluster, Partition
@@ -23,6 +23,16 @@ class Placed:
 
     replicas: tuple[int, ...]
     leader: int
+    in_sync: tuple[int, ...] | None = field(default=None, compare=False)
+    """The in-sync replicas; None if all are."""
+    is_reassigned: bool = field(default=False, compare=False)
+
+    def lost(self, later: Placed) -> tuple[int, ...]:
+        """The replicas that are not in sync any more."""
+        if later.in_sync is None:
+            return ()
+        in_sync = self.replicas if self.in_sync is None else self.in_sync
+        return tuple(each for each in in_sync if each not in later.in_sync)
 
     def __str__(self) -> str:
         return f"replicas {', '.join(map(str, self.replicas))} led by {self.leader}"
@@ -36,8 +46,16 @@ class Metadata:
     placed: Mapping[Name, Placed]
 
     @classmethod
-    def of(cls, brokers: Iterable[Mapping[str, Any]], topics: Iterable[Mapping[str, Any]]) -> Metadata:
-        """Read ``describe_cluster`` and ``describe_topics``. Raises `UnfitClusterError` for an offline replica."""
+    def of(
+        cls,
+        brokers: Iterable[Mapping[str, Any]],
+        topics: Iterable[Mapping[str, Any]],
+        reassigned: Collection[Name] = (),
+    ) -> Metadata:
+        """Read ``describe_cluster`` and ``describe_topics``. Raises `UnfitClusterError` for an offline replica.
+
+        ``reassigned`` are the partitions with a reassignment under way.
+        """
         placed = {}
         for topic in topics:
             for partition in topic["partitions"]:
@@ -47,7 +65,12 @@ class Metadata:
                         f"the replica of partition {topic['name']}-{number} on broker {offline} is offline; start that"
                         " broker, mend its disk, or move its replicas with kafka-reassign-partitions.sh"
                     )
-                placed[topic["name"], number] = Placed(tuple(partition["replica_nodes"]), partition["leader_id"])
+                placed[topic["name"], number] = Placed(
+                    tuple(partition["replica_nodes"]),
+                    partition["leader_id"],
+                    tuple(partition["isr_nodes"]),
+                    (topic["name"], number) in reassigned,
+                )
         up = (broker for broker in brokers if not broker.get("is_fenced"))
         return cls(
             brokers=tuple(
@@ -62,16 +85,31 @@ class Metadata:
         """The brokers and partitions of a cluster."""
         return cls(
             brokers=tuple(Broker(id=each.id, rack=each.rack) for each in cluster.brokers),
-            placed={(each.topic, each.partition): Placed(each.replicas, each.leader) for each in cluster.partitions},
+            placed={
+                (each.topic, each.partition): Placed(each.replicas, each.leader, each.in_sync, each.is_reassigned)
+                for each in cluster.partitions
+            },
         )
 
     def check_same(self, later: Metadata) -> None:
-        """Raises `ChangedClusterError` if replicas, leaders or brokers are others now. New partitions are no change."""
+        """Raises `ChangedClusterError` if replicas, leaders or brokers are others now, or replicas are out of sync.
+
+        New partitions are no change. Partitions that were being reassigned may be further by now.
+        """
         for (topic, number), was in self.placed.items():
             is_now = later.placed.get((topic, number))
-            if was != is_now:
+            if was.is_reassigned:
+                continue
+            if is_now is None or was != is_now:
                 raise ChangedClusterError(
                     f"{CHANGED}: partition {topic}-{number} had {was}, and now has {is_now or 'none'}; {AGAIN}"
+                )
+            if is_now.is_reassigned:
+                raise ChangedClusterError(f"{CHANGED}: partition {topic}-{number} is being reassigned by now; {AGAIN}")
+            for broker in was.lost(is_now):
+                raise ChangedClusterError(
+                    f"{CHANGED}: the replica of partition {topic}-{number} on broker {broker} is not in sync by now;"
+                    f" {AGAIN}"
                 )
         if self.brokers != later.brokers:
             raise ChangedClusterError(
@@ -135,6 +173,8 @@ def cluster_of(
                 size_bytes=float(sizes.get((name, placed.leader), 0)),
                 bytes_in_per_s=bytes_in_per_s,
                 bytes_out_per_s=bytes_in_per_s * reads,
+                in_sync=None if set(placed.in_sync or placed.replicas) >= set(placed.replicas) else placed.in_sync,
+                is_reassigned=placed.is_reassigned,
             )
         )
     return Cluster(brokers=metadata.brokers, partitions=tuple(partitions))
