@@ -45,7 +45,7 @@ def cluster(tmp_path: Path) -> Path:
 def test_the_table_and_the_files_of_kafkas_tools(cluster: Path, tmp_path: Path) -> None:
     result = run(cluster, "--out", tmp_path / "plan")
     assert result.exit_code == 0, result.output
-    rows = {line.split()[0]: line.split()[1:] for line in result.stdout.splitlines() if line}
+    rows = {line.split()[0]: line.split()[1:] for line in result.stdout.split("The plan")[0].splitlines() if line}
     assert rows["1"][:4] == ["a", "6", "→", "2"]
     assert rows["3"] == ["-", "0", "→", "2", "0.00", "→", "1.00", "0.00", "→", "1.00", "0.00", "→", "1.00"]
     assert rows["mean"] == ["4", "MB/s", "6", "MB/s", "12", "GB"]
@@ -53,8 +53,8 @@ def test_the_table_and_the_files_of_kafkas_tools(cluster: Path, tmp_path: Path) 
     assert f"kafka-reassign-partitions.sh --bootstrap-server HOST:PORT --reassignment-json-file {tmp_path}" in (
         result.stdout
     )
-    reassignment = json.loads((tmp_path / "plan" / "reassignment.json").read_text())
-    election = json.loads((tmp_path / "plan" / "leader-election.json").read_text())
+    reassignment = json.loads((tmp_path / "plan" / "batch-01.json").read_text())
+    election = json.loads((tmp_path / "plan" / "batch-01-leaders.json").read_text())
     assert reassignment["version"] == 1
     assert {frozenset(each) for each in reassignment["partitions"]} == {frozenset({"topic", "partition", "replicas"})}
     assert {frozenset(each) for each in election["partitions"]} == {frozenset({"topic", "partition"})}
@@ -62,18 +62,68 @@ def test_the_table_and_the_files_of_kafkas_tools(cluster: Path, tmp_path: Path) 
     assert sum(3 in each for each in placed) == 4
 
 
-def test_a_file_that_the_plan_does_not_need_is_removed(cluster: Path, tmp_path: Path) -> None:
-    """Kafka's tools refuse an empty one: "Partition reassignment list cannot be empty"."""
+def test_files_of_an_earlier_plan_are_removed(cluster: Path, tmp_path: Path) -> None:
+    """Kafka's tools would execute them, and refuse an empty one: "Partition reassignment list cannot be empty"."""
     out = tmp_path / "plan"
-    assert run(cluster, "--out", out).exit_code == 0
-    assert len(list(out.iterdir())) == 2
+    assert run(cluster, "--out", out, "--moves-per-broker", "1").exit_code == 0
+    assert len(list(out.glob("batch-??.json"))) == 4
     elected_only = given()
     elected_only["partitions"] = elected_only["partitions"][:2]
     elected_only["partitions"][1].update(replicas=[2, 1], leader=1)
     elected_only["brokers"] = elected_only["brokers"][:2]
     cluster.write_text(json.dumps(elected_only))
     assert "kafka-reassign" not in run(cluster, "--out", out).stdout
-    assert [each.name for each in out.iterdir()] == ["leader-election.json"]
+    assert [each.name for each in out.iterdir()] == ["batch-01-leaders.json"]
+
+
+def test_each_batch_has_its_bytes_and_a_time_at_the_throttle(cluster: Path) -> None:
+    told = run(cluster, "--moves-per-broker", "2", "--throttle", "50MB")
+    table = [line.split() for line in told.stdout.splitlines() if line.endswith("min")]
+    assert [row[0] for row in table] == ["1", "2"]
+    assert all(row[3:] == ["6", "GB", "6", "GB", "2", "min"] for row in table)
+    batches = json.loads(run(cluster, "--moves-per-broker", "2", "--throttle", "50MB", "--json").stdout)["batches"]
+    assert [(batch["moved_bytes"], batch["estimated_s"]) for batch in batches] == [(6e9, 120.0)] * 2
+
+
+def test_a_partition_without_space_is_named(cluster: Path) -> None:
+    content = given()
+    for broker in content["brokers"]:
+        broker["capacity"] = {"disk_bytes": 20e9}
+    cluster.write_text(json.dumps(content))
+    told = run(cluster, "--remove", "1")
+    assert "moves 5 replicas" in told.stdout
+    named = re.search(r"Partition orders-(\d) \(3 GB\) cannot move to broker 3: its disk holds (.*)\n", told.stdout)
+    assert named is not None
+    assert named[2].startswith(
+        "15 GB, and 16 GB is its headroom. 2 GB more would do: delete data there, state more, or"
+    )
+    blocked = json.loads(run(cluster, "--remove", "1", "--json").stdout)["blocked"]
+    assert blocked == [{"topic": "orders", "partition": int(named[1]), "broker": 3, "missing_bytes": 2e9}]
+    assert json.loads(run(cluster, "--remove", "1", "--headroom", "1", "--json").stdout)["blocked"] == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "culprit"),
+    [
+        (["--add", "9"], "--add names broker 9, which the cluster does not have; its brokers are 1, 2, 3"),
+        (["--add", "3", "--remove", "3"], "--add and --remove both name broker 3; keep one of them"),
+        (["--add", "x"], "'x' is not a list of broker ids such as 7,8"),
+        (["--exclude-topics", "ordres"], "no topic matches 'ordres'; see kafka-topics.sh --list"),
+        (["--exclude-topics", "orders,"], "'orders,' has an empty name"),
+        (["--max-moved", "many"], "'many' is not a number of bytes such as 5e11 or 500GB"),
+        (["--headroom", "1.2"], "'1.2' is not above 0 and at most 1"),
+        (["--throttle", "0"], "'0' is not a rate of a byte a second or more"),
+    ],
+)
+def test_wrong_flags_name_the_culprit(flags: list[str], culprit: str, cluster: Path) -> None:
+    result = run(cluster, *flags)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert culprit in result.stderr
+
+
+def test_what_is_moved_stays_within_the_bytes_that_were_given(cluster: Path) -> None:
+    assert json.loads(run(cluster, "--max-moved", "7GB", "--json").stdout)["moved_bytes"] == 6e9
+    assert json.loads(run(cluster, "--max-moved", "0", "--json").stdout)["moved_bytes"] == 0
 
 
 def test_json_for_programs(cluster: Path) -> None:
@@ -87,7 +137,7 @@ def test_json_for_programs(cluster: Path) -> None:
 def test_a_stated_capacity_is_kept(cluster: Path, tmp_path: Path) -> None:
     capacities = tmp_path / "capacities.json"
     capacities.write_text('{"3": {"disk_bytes": 7e9}}')
-    told = json.loads(run(cluster, "--capacities", capacities, "--json").stdout)
+    told = json.loads(run(cluster, "--capacities", capacities, "--headroom", "0.9", "--json").stdout)
     assert told["brokers"][2]["after"]["disk_bytes"] == 6e9
 
 

@@ -101,8 +101,10 @@ def test_the_planned_cluster_comes_true(brokers: ThreadedCoordinator, tmp_path: 
     result = _run(brokers, "--out", tmp_path, "--json")
     assert result.exit_code == 0, result.output
     planned = described(brokers.bootstrap_servers, "")
-    reassignment = json.loads((tmp_path / "reassignment.json").read_text())["partitions"]
-    elections = json.loads((tmp_path / "leader-election.json").read_text())["partitions"]
+    batches = sorted(tmp_path.glob("batch-??.json"))
+    reassignment = [each for batch in batches for each in json.loads(batch.read_text())["partitions"]]
+    of_leaders = sorted(tmp_path.glob("batch-*-leaders.json"))
+    elections = [each for batch in of_leaders for each in json.loads(batch.read_text())["partitions"]]
     for each in reassignment:
         name = (each["topic"], each["partition"])
         planned[name] = (each["replicas"], planned[name][1])
@@ -250,3 +252,49 @@ def test_a_cluster_is_a_file_or_a_running_one(brokers: ThreadedCoordinator) -> N
     assert "two clusters given" in _run(brokers, "cluster.json").stderr
     assert "no cluster given" in invoke(["balance"]).stderr
     assert "--interval, --reads and --command-config need" in invoke(["balance", "x.json", "--reads", "2"]).stderr
+
+
+def _answer_with(admin: GroupAdmin, monkeypatch: pytest.MonkeyPatch, *states: dict[str, Any]) -> None:
+    """Let the brokers describe partition orders-0 in these states, one description after the other, then the last."""
+    described_topics, left = admin.describe_topics, list(states)
+
+    def describe(*arguments: Any) -> Any:
+        topics = described_topics(*arguments)
+        (orders,) = (topic for topic in topics if topic["name"] == "orders")
+        orders["partitions"][0].update(left.pop(0) if len(left) > 1 else left[0])
+        return topics
+
+    monkeypatch.setattr(admin, "describe_topics", describe)
+
+
+def test_in_sync_replicas_are_read(
+    brokers: ThreadedCoordinator, admin: GroupAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert all(each.in_sync is None for each in _read(brokers, admin).partitions)
+    _answer_with(admin, monkeypatch, {"partition_index": 0, "isr_nodes": [1]})
+    by_name = {each.name: each for each in _read(brokers, admin).partitions}
+    assert by_name["orders-0"].out_of_sync == (2,)
+    assert sum(bool(each.out_of_sync) for each in by_name.values()) == 1
+
+
+def test_a_replica_that_falls_out_of_sync_while_the_cluster_is_read(
+    brokers: ThreadedCoordinator, admin: GroupAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _answer_with(admin, monkeypatch, {"isr_nodes": [1, 2]}, {"isr_nodes": [1]})
+    with pytest.raises(ChangedClusterError, match="partition orders-0 on broker 2 is not in sync by now; run this"):
+        _read(brokers, admin)
+
+
+def test_a_partition_that_is_being_reassigned_stays_as_it_is(
+    brokers: ThreadedCoordinator, admin: GroupAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    under_way = {TopicPartition("orders", 0): None}
+    monkeypatch.setattr(admin, "list_partition_reassignments", lambda: under_way)
+    cluster = _read(brokers, admin)
+    assert [each.name for each in cluster.partitions if each.is_reassigned] == ["orders-0"]
+    assert "orders-0" not in [each.name for each in plan(cluster).reassigned]
+    brokers.move_leader("orders", 0, 2)
+    check_unchanged(admin, cluster)
+    under_way[TopicPartition("orders", 1)] = None
+    with pytest.raises(ChangedClusterError, match="partition orders-1 is being reassigned by now; run this again"):
+        check_unchanged(admin, cluster)

@@ -42,6 +42,18 @@ def _busiest(cluster: Cluster) -> list[float]:
     return [max(each) / (sum(each) / len(each)) for each in zip(*loads(cluster).values(), strict=True)]
 
 
+def _idlest(cluster: Cluster) -> list[float]:
+    """The idlest broker over the mean, of each resource."""
+    return [min(each) / (sum(each) / len(each)) for each in zip(*loads(cluster).values(), strict=True)]
+
+
+def _bytes_outside(cluster: Cluster) -> float:
+    """What disks hold above the mean plus a tenth, or lack below the mean less a tenth, if that is more."""
+    disks = [load[2] for load in loads(cluster).values()]
+    mean = sum(disks) / len(disks)
+    return max(sum(max(disk - 1.1 * mean, 0) for disk in disks), sum(max(0.9 * mean - disk, 0) for disk in disks))
+
+
 def _moved_bytes(plan: Plan) -> float:
     return sum(
         len(set(after.replicas) - set(before.replicas)) * before.size_bytes
@@ -55,6 +67,7 @@ def test_many_partitions_come_below_the_mean_plus_a_tenth(seed: int) -> None:
     planned = plan(cluster)
     assert max(_busiest(cluster)) > 1.1
     assert max(_busiest(planned.planned)) <= 1.1 + 1e-6
+    assert min(_idlest(planned.planned)) >= 0.9 - 1e-6
     assert racks_of_partitions(planned.planned) == racks_of_partitions(cluster)
     for before, after in zip(cluster.partitions, planned.planned.partitions, strict=True):
         assert len(set(after.replicas)) == len(before.replicas)
@@ -98,7 +111,7 @@ def test_a_plan_of_many_moves_computes_a_limited_number_of_loads(monkeypatch: py
     monkeypatch.setattr(Bounds, "excess", counted)
     planned = plan(random_cluster(Random(0), brokers=40, partitions=3000, replicas=2, empty=8))
     assert len(planned.moved) > 100
-    assert computed[0] <= 8_000_000
+    assert computed[0] <= 13_000_000
 
 
 @pytest.mark.long
@@ -110,15 +123,15 @@ def test_beams_find_what_single_changes_and_pairs_do_not() -> None:
 
 
 @pytest.mark.long
-def test_a_large_cluster_moves_hardly_more_than_what_is_above_the_limit() -> None:
+def test_a_large_cluster_moves_hardly_more_than_what_is_outside_of_the_limits() -> None:
     """Seconds of work, hence in the long tier."""
     cluster = random_cluster(Random(1), brokers=99, partitions=20_000, replicas=3, racks=3, empty=3)
     planned = plan(cluster)
     assert max(_busiest(planned.planned)) <= 1.1 + 1e-6
     assert racks_of_partitions(planned.planned) == racks_of_partitions(cluster)
-    disks = [load[2] for load in loads(cluster).values()]
-    above = sum(max(disk - 1.1 * sum(disks) / len(disks), 0) for disk in disks)
-    assert above <= planned.moved_bytes <= 1.1 * above
+    assert min(_idlest(planned.planned)) >= 0.9 - 1e-6
+    outside = _bytes_outside(cluster)
+    assert outside <= planned.moved_bytes <= 1.1 * outside
 
 
 @pytest.mark.parametrize("seed", [0, 3])
@@ -128,15 +141,14 @@ def test_no_change_of_many_partitions_can_be_left_out(seed: int) -> None:
     for index, before in enumerate(cluster.partitions):
         if planned[index] != before:
             without = Cluster(brokers=cluster.brokers, partitions=(*planned[:index], before, *planned[index + 1 :]))
-            assert max(_busiest(without)) > 1.1
+            assert max(_busiest(without)) > 1.1 or min(_idlest(without)) < 0.9
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_many_partitions_move_hardly_more_than_what_is_above_the_limit(seed: int) -> None:
+def test_many_partitions_move_hardly_more_than_what_is_outside_of_the_limits(seed: int) -> None:
     cluster = random_cluster(Random(seed), brokers=9, partitions=300, replicas=3, racks=3, empty=seed % 3)
-    disks = [load[2] for load in loads(cluster).values()]
-    above = sum(max(disk - 1.1 * sum(disks) / len(disks), 0) for disk in disks)
-    assert above <= plan(cluster).moved_bytes <= 1.05 * above
+    outside = _bytes_outside(cluster)
+    assert outside <= plan(cluster).moved_bytes <= 1.3 * outside
 
 
 @pytest.mark.parametrize("partitions", [12, 200])
@@ -202,7 +214,7 @@ def test_a_broker_with_a_capacity_of_0_is_emptied() -> None:
     planned = plan(cluster)
     after = loads(planned.planned)
     assert after[1] == (0, 0, 0)
-    assert list(notes(planned)) == [
+    assert list(notes(planned))[1:] == [
         "The mean of bytes in, bytes out and disk leaves out the brokers with a capacity below it."
     ]
     assert max(after[each][2] for each in (2, 3, 4)) <= 1.1 * 8
@@ -282,7 +294,7 @@ def test_racks_count_more_than_balance() -> None:
 def test_brokers_without_a_rack_are_named_if_others_have_one() -> None:
     brokers = (Broker(id=0, rack="a"), Broker(id=1), Broker(id=2))
     told = list(notes(plan(Cluster(brokers=brokers, partitions=(_partition(0, 0, size=1),)))))
-    assert told[-1].startswith("Brokers 1, 2 have no rack")
+    assert told[-2].startswith("Brokers 1, 2 have no rack")
     assert not any("rack" in note for note in notes(plan(_cluster(3, _partition(0, 1)))))
 
 
@@ -303,7 +315,7 @@ def test_only_the_broker_of_a_heavy_replica_is_above_the_limit() -> None:
     assert after[1] == (150, 150, 150)
     assert max(after[2] + after[3]) <= 110
     subjects = [note.split(" at ")[0] for note in notes(planned)]
-    assert subjects == ["Broker 1 stays"] * 3
+    assert subjects[:-1] == ["Broker 1 stays"] * 3
 
 
 def test_leaders_change_beside_a_heavy_leader() -> None:
@@ -327,8 +339,8 @@ def test_a_resource_that_gets_worse_for_another_is_told() -> None:
     some = (_partition(each, 2, bytes_in=1, size=0.5) for each in range(1, 97))
     rest = (_partition(each, 3 + each % 4, bytes_in=0.5, size=0.5) for each in range(97, 185))
     told = list(notes(plan(_cluster(6, heavy, *some, *rest))))
-    assert "The busiest broker of bytes in goes from 2.50 to 2.6" in told[-1]
-    assert told[-1].endswith("to even out disk.")
+    assert "The busiest broker of bytes in goes from 2.50 to 2.6" in told[-2]
+    assert told[-2].endswith("to even out disk.")
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ def servers(request: pytest.FixtureRequest) -> Iterator[str]:
 def test_kafkas_tools_make_the_cluster_as_planned(servers: str, tools: Tools, tmp_path: Path) -> None:
     make_skewed_topics(servers, "", {**PLACED, **WIDE})
     asked = ["balance", "--bootstrap-servers", servers, "--interval", "2", "--json", "--out", str(tmp_path)]
+    asked += ["--moves-per-broker", "2"]
     with arrivals(servers, "wide", [1] * 3):
         planned = invoke(asked)
     assert planned.exit_code == 0, planned.output
@@ -50,16 +51,27 @@ def test_kafkas_tools_make_the_cluster_as_planned(servers: str, tools: Tools, tm
         expected[each["topic"], each["partition"]] = (replicas, replicas[0])
 
     connection = ["--bootstrap-server", servers]
-    reassign = [*connection, "--reassignment-json-file", str(tmp_path / "reassignment.json")]
-    election = [*connection, "--election-type", "preferred", "--path-to-json-file"]
-    executed = tools.run("kafka-reassign-partitions.sh", *reassign, "--execute")
+    count = 0
+    for number in range(1, len(told["batches"]) + 1):
+        file, leaders = tmp_path / f"batch-{number:02}.json", tmp_path / f"batch-{number:02}-leaders.json"
+        if file.exists():
+            count += _executed(tools, [*connection, "--reassignment-json-file", str(file)])
+        if leaders.exists():
+            election = [*connection, "--election-type", "preferred", "--path-to-json-file", str(leaders)]
+            elected = tools.run("kafka-leader-election.sh", *election)
+            assert elected[-1] == "ended 0", elected
+    assert count == len(told["reassignment"]["partitions"])
+    until(lambda: described(servers, "") == expected, lambda: (described(servers, ""), expected))
+
+
+def _executed(tools: Tools, reassign: list[str]) -> int:
+    """Execute a batch, throttled, and verify it until it is complete; how many partitions it has."""
+    executed = tools.run("kafka-reassign-partitions.sh", *reassign, "--execute", "--throttle", "50000000")
     assert any("Successfully started partition reassignment" in line for line in executed), executed
+    count = len(json.loads(Path(reassign[-1]).read_text())["partitions"])
 
     def verified() -> list[str]:
         return tools.run("kafka-reassign-partitions.sh", *reassign, "--verify")
 
-    count = len(told["reassignment"]["partitions"])
     until(lambda: sum("is completed" in line for line in verified()) == count, verified)
-    elected = tools.run("kafka-leader-election.sh", *election, str(tmp_path / "leader-election.json"))
-    assert elected[-1] == "ended 0", elected
-    until(lambda: described(servers, "") == expected, lambda: (described(servers, ""), expected))
+    return count

@@ -1,4 +1,4 @@
-"""What brokers may carry, and how much a load is above that. Pure."""
+"""What brokers should carry, and how much a load is outside of that. Pure."""
 
 from __future__ import annotations
 
@@ -23,16 +23,24 @@ class Bounds:
     """At least the limit; None if nothing is stated."""
     allowed: float = 0.0
     """Total excess of all brokers that counts as none."""
+    lower: Floats | None = None
+    """What brokers should carry at least; None if nothing."""
 
     def of(self, brokers: int | Rows) -> Bounds:
         """The bounds of these brokers."""
-        return Bounds(self.limit[brokers], None if self.capacity is None else self.capacity[brokers])
+        return Bounds(
+            self.limit[brokers],
+            None if self.capacity is None else self.capacity[brokers],
+            lower=None if self.lower is None else self.lower[brokers],
+        )
 
     def excess(self, load: Floats) -> Floats:
-        """How much loads are above the bounds, over all resources."""
+        """How much loads are outside the bounds, over all resources."""
         total: Floats = _above(load, self.limit).sum(axis=-1)
         if self.capacity is not None:
             total += BEYOND * _above(load, self.capacity).sum(axis=-1)
+        if self.lower is not None:
+            total += _above(self.lower, load).sum(axis=-1)
         return total
 
     def total_excess(self, load: Floats) -> Floats:
@@ -45,6 +53,8 @@ class Bounds:
         total: Floats = _above(load, self.limit).reshape(rows) @ ones
         if self.capacity is not None:
             total += BEYOND * (_above(load, self.capacity).reshape(rows) @ ones)
+        if self.lower is not None:
+            total += _above(self.lower, load).reshape(rows) @ ones
         return np.maximum(total - self.allowed, 0.0) if self.allowed else total
 
 

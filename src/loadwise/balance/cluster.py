@@ -47,6 +47,10 @@ class Partition:
     """From producers; each replica writes them."""
     bytes_out_per_s: float
     """To consumers, from the leader. What followers fetch is not in it."""
+    in_sync: tuple[int, ...] | None = None
+    """Broker ids of the in-sync replicas; None if all are."""
+    is_reassigned: bool = False
+    """Whether a reassignment is under way. The replicas include those that are added and removed."""
 
     def __post_init__(self) -> None:
         _check_amounts(self, self.name)
@@ -55,6 +59,11 @@ class Partition:
     def name(self) -> str:
         """Topic and number, as in ``orders-3``."""
         return f"{self.topic}-{self.partition}"
+
+    @property
+    def out_of_sync(self) -> tuple[int, ...]:
+        """The brokers of replicas that are not in sync."""
+        return () if self.in_sync is None else tuple(each for each in self.replicas if each not in self.in_sync)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from html import escape
 
+from loadwise.balance.amounts import amount, relative_amount
 from loadwise.balance.plan import Plan
 from loadwise.balance.rows import RESOURCES
-from loadwise.balance.table import HEADS, MEANINGS, about, amount, notes, rows, summary
+from loadwise.balance.table import HEADS, MEANINGS, about, notes, rows, summary
 from loadwise.report.bar_chart import BarChart
 from loadwise.report.page import definitions, document, table
 
@@ -28,8 +29,8 @@ def render(plan: Plan, footer: str) -> str:
         "<h1>The brokers of a cluster, before and after the plan</h1>",
         f'<p class="lead">{escape(about(plan))} {escape(summary(plan))}</p>',
         *(f'<p class="warning">{escape(note)}</p>' for note in notes(plan)),
-        "<p>Each broker has a grey bar before the plan and a blue one after it. A bar that stays above the mean plus a"
-        " tenth, the dashed line, is red.</p>",
+        "<p>Each broker has a grey bar before the plan and a blue one after it. A bar that stays above the broker's"
+        " share plus a tenth, the dashed line where all are equal, is red.</p>",
         '<div class="panels">',
         *(_figure(plan, resource) for resource in range(len(RESOURCES))),
         "</div>",
@@ -42,9 +43,10 @@ def render(plan: Plan, footer: str) -> str:
 
 
 def _figure(plan: Plan, resource: int) -> str:
-    name, mean = RESOURCES[resource], plan.limits.unit[resource]
-    highest = (plan.before[:, resource].max() / mean, plan.after[:, resource].max() / mean)
-    told = f"busiest broker {highest[0]:.2f} → {highest[1]:.2f} times the mean"
+    name, say = RESOURCES[resource], relative_amount(plan, resource)
+    before, after = (plan.limits.relative(load)[:, resource].max() for load in (plan.before, plan.after))
+    of = "of its capacity" if plan.limits.by_capacity[resource] else "times the mean"
+    told = f"busiest broker {say(before)} → {say(after)} {of}"
     return (
         f"<figure><figcaption><b>{name}</b><span>{told}</span></figcaption>\n"
         f"{_picture(plan, resource, f'{name}: {told}')}</figure>"
@@ -53,10 +55,11 @@ def _figure(plan: Plan, resource: int) -> str:
 
 def _picture(plan: Plan, resource: int, label: str) -> str:
     before, after = plan.before[:, resource].tolist(), plan.after[:, resource].tolist()
-    target = float(plan.limits.target[resource])
+    equal = plan.limits.target[:, resource].min() == plan.limits.target[:, resource].max()
+    target = float(plan.limits.target[0, resource]) if equal else None
     above = {broker.id for broker in plan.above(resource)}
     unit = _UNITS[resource]
-    chart = BarChart(len(before), max(*before, *after, target))
+    chart = BarChart(len(before), max(*before, *after, target or 0.0))
     parts = chart.begin(label, lambda value: amount(value, unit))
     for index, broker in enumerate(plan.cluster.brokers):
         bars = (("before", before[index], 0.12), ("after high" if broker.id in above else "after", after[index], 0.5))
@@ -65,5 +68,5 @@ def _picture(plan: Plan, resource: int, label: str) -> str:
             parts.append(chart.bar(style, index, load, title, at=at, width=0.38))
         if chart.slot >= _LEAST_SLOT:
             parts.append(chart.name(index, str(broker.id)))
-    parts += [chart.axis(), chart.level("target", target), "</svg>"]
+    parts += [chart.axis(), *([] if target is None else [chart.level("target", target)]), "</svg>"]
     return "\n".join(parts)

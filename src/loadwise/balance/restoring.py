@@ -8,7 +8,7 @@ import numpy as np
 
 from loadwise.balance.bounds import LEAST, Bounds
 from loadwise.balance.placement import Placement
-from loadwise.balance.rows import NONE, Mask, Rows
+from loadwise.balance.rows import Mask, Rows
 
 
 def restore(placement: Placement, bounds: Bounds) -> None:
@@ -39,20 +39,7 @@ def _promising(placement: Placement, partitions: Rows, bounds: Bounds) -> Mask:
 
 def _harmless(placement: Placement, partitions: Rows, replicas: Rows, bounds: Bounds) -> Mask:
     """Which partitions leave brokers as well within their limits if their replicas are placed like this."""
-    now = placement.replicas[partitions]
-    there = np.concatenate([now, replicas], axis=1)
-    carried = placement.weight(partitions[:, None], np.arange(now.shape[1]))
-    weight = np.concatenate([-carried, carried], axis=1)
-    excess = np.zeros(len(partitions))
-    for column in range(there.shape[1]):
-        broker = there[:, [column]]
-        first = ~(there[:, :column] == broker).any(axis=1)  # a broker may be in both
-        came = (weight * (there == broker)[:, :, None]).sum(axis=1)
-        load, of_brokers = placement.load[broker[:, 0]], bounds.of(broker[:, 0])
-        excess += np.where(
-            first & (broker[:, 0] != NONE), of_brokers.excess(load + came) - of_brokers.excess(load), 0.0
-        )
-    harmless: Mask = excess <= LEAST
+    harmless: Mask = placement.change_of_excess(partitions, replicas, bounds) <= LEAST
     return harmless
 
 

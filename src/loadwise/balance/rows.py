@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from loadwise.balance.cluster import Cluster
+from loadwise.balance.scope import Scope, stays
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Rows: TypeAlias = npt.NDArray[np.intp]
@@ -17,6 +18,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 RESOURCES = ("bytes in", "bytes out", "disk")
 """The columns of loads."""
 
+_EVERYTHING = Scope()
 NONE = -1
 """In place of a broker, where a partition has fewer replicas than others."""
 
@@ -35,16 +37,28 @@ class ClusterRows:
     """Of each broker; one without a rack is a rack of its own."""
     capacity: Floats
     """Brokers by resources."""
+    emptied: Mask
+    """The brokers that can have no replica: removed, or a capacity of theirs is 0, or less than each replica needs."""
+    excluded: Mask
+    """The brokers that keep their replicas and leaders, and get no more."""
+    closed: Mask
+    """The brokers that get no replicas and leaders: the emptied, the excluded, and all but those that are added."""
+    fixed: Mask
+    """The partitions that stay as they are."""
 
     @classmethod
-    def of(cls, cluster: Cluster) -> ClusterRows:
-        """Make the arrays of a cluster. Leaders are the preferred ones: Kafka elects these by itself."""
+    def of(cls, cluster: Cluster, scope: Scope = _EVERYTHING) -> ClusterRows:
+        """Make the arrays of a cluster. Leaders are the preferred ones: Kafka elects these by itself.
+
+        Those of partitions with a replica that is out of sync, or with a reassignment under way, are the present ones.
+        """
         row = {broker.id: index for index, broker in enumerate(cluster.brokers)}
         partitions = cluster.partitions
         width = max((len(each.replicas) for each in partitions), default=1)
         replicas = np.full((len(partitions), width), NONE, np.intp)
         for index, each in enumerate(partitions):
-            replicas[index, : len(each.replicas)] = [row[broker] for broker in each.replicas]
+            order = sorted(each.replicas, key=each.leader.__ne__) if stays(each) else each.replicas
+            replicas[index, : len(order)] = [row[broker] for broker in order]
         loads = np.array(
             [(each.bytes_in_per_s, each.bytes_out_per_s, each.size_bytes) for each in partitions], np.float64
         ).reshape(-1, len(RESOURCES))
@@ -53,6 +67,18 @@ class ClusterRows:
         followers = (replicas != NONE).sum(axis=1) - 1
         leader[:, 1] += followers * leader[:, 0]
         racks: dict[str | int, int] = {}
+        capacity = np.array(
+            [
+                (each.capacity.bytes_in_per_s, each.capacity.bytes_out_per_s, each.capacity.disk_bytes)
+                for each in cluster.brokers
+            ],
+            np.float64,
+        )
+        least = follower.min(axis=0, initial=np.inf)
+        ids = [broker.id for broker in cluster.brokers]
+        emptied = ((capacity == 0.0) | (capacity < least)).any(axis=1) | np.isin(ids, list(scope.remove))
+        excluded = np.isin(ids, list(scope.exclude_brokers))
+        kept = scope.excluded_topics(cluster)
         return cls(
             replicas=replicas,
             follower=follower,
@@ -64,21 +90,12 @@ class ClusterRows:
                 ],
                 np.intp,
             ),
-            capacity=np.array(
-                [
-                    (each.capacity.bytes_in_per_s, each.capacity.bytes_out_per_s, each.capacity.disk_bytes)
-                    for each in cluster.brokers
-                ],
-                np.float64,
-            ),
+            capacity=capacity,
+            emptied=emptied & ~excluded,
+            excluded=excluded,
+            closed=emptied | excluded | (~np.isin(ids, list(scope.add)) if scope.add else False),
+            fixed=np.array([each.topic in kept or stays(each) for each in partitions], np.bool_),
         )
-
-    @property
-    def emptied(self) -> Mask:
-        """The brokers that can have no replica: a capacity of theirs is 0, or less than each replica needs."""
-        least = self.follower.min(axis=0, initial=np.inf)
-        emptied: Mask = ((self.capacity == 0.0) | (self.capacity < least)).any(axis=1)
-        return emptied
 
     def rack_counts(self, replicas: Rows) -> Rows:
         """In how many racks each partition is, with replicas placed like this."""

@@ -1,7 +1,7 @@
 """Finds the placement to plan, by three aims in this order, each without giving up those before it.
 
 1. Brokers exceed their goal by the least factor, the stretch.
-2. The least load is above the mean plus a tenth, of all brokers and resources together.
+2. The least load is outside of the share plus and minus a tenth, of all brokers and resources together.
 3. The fewest bytes move.
 
 Pure.
@@ -9,10 +9,12 @@ Pure.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 
 from loadwise.balance.bounds import LEAST, Bounds
+from loadwise.balance.budget import within
 from loadwise.balance.limits import Limits
 from loadwise.balance.placement import Placement
 from loadwise.balance.restoring import restore
@@ -27,9 +29,13 @@ _EASE = 0.014
 """What may be given up of the first two aims: it spares many bytes."""
 
 
-def placed(limits: Limits, start: Placement) -> Placement:
-    """The placement that is as near to the limits as can be, and moves few bytes."""
+def placed(limits: Limits, start: Placement, most_bytes: float = math.inf) -> Placement:
+    """The placement that is as near to the limits as can be, and moves few bytes: at most ``most_bytes``."""
     ways = _all_ways(start)
+    if ways is None:
+        found = _near(start, limits.at_mean(1.0))
+        if limits.stretch(found.load) <= 1.0 + LEAST:
+            return within(found, limits.at_mean(1.0), most_bytes)
     near = _near(start, limits.at_goal)
     stretch = limits.stretch(near.load)
     if ways is not None and stretch > 1.0:
@@ -42,7 +48,8 @@ def placed(limits: Limits, start: Placement) -> Placement:
         bounds = replace(limits.at_mean(stretch + _EASE * (stretch > 1.0)), allowed=excess + _EASE)
         found = _best(bounds.total_excess, [found], start, ways)
     stated = limits.stated
-    return min(near, found, key=lambda each: (each.excess(stated), *_worth(each, aim=bounds.total_excess)))
+    best = min(near, found, key=lambda each: (each.excess(stated), *_worth(each, aim=bounds.total_excess)))
+    return within(best, bounds, most_bytes)
 
 
 def _all_ways(start: Placement) -> AllWays | None:

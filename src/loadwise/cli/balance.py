@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING, Any
 from loadwise.assignor.errors import MissingClientError
 from loadwise.balance.errors import BalanceError, UnfitClusterError
 from loadwise.balance.files import read_capacities, read_cluster, written
-from loadwise.balance.kafka_files import leader_election, reassignment
+from loadwise.balance.kafka_files import (
+    PATTERN,
+    election_file,
+    files,
+    leader_election,
+    reassignment,
+    reassignment_file,
+)
 from loadwise.balance.page import render
 from loadwise.balance.plan import plan as plan_of
-from loadwise.balance.table import HEADS, MEANINGS, about, notes, rows, summary
-from loadwise.cli.parser import add_command_config, at_least
+from loadwise.balance.table import BATCH_HEADS, HEADS, about, batch_rows, notes, rows, summary
+from loadwise.cli.balance_options import DESCRIPTION, EPILOG, add_options, scope_of
 from loadwise.cli.progress import waiting
 from loadwise.cli.tables import aligned
 from loadwise.cli.text_files import read_settings, read_text, write_page
@@ -26,70 +33,13 @@ if TYPE_CHECKING:
 
     from loadwise.balance.cluster import Cluster
     from loadwise.balance.plan import Plan
-    from loadwise.cli.parser import Parser
 
-DESCRIPTION = """Plan how bytes in, bytes out and disk of each broker come below the mean plus a tenth.
+__all__ = ["DESCRIPTION", "EPILOG", "add_options", "run"]
 
-Leaders change first, because that moves no bytes; then replicas move, as few bytes as possible. Racks and stated
-capacities are kept. Nothing is changed: Kafka's own tools execute the files that --out writes."""
-EPILOG = f"""columns:
-{chr(10).join(f"  {name:9}  {meaning}" for name, meaning in MEANINGS)}
-
-examples:
-  loadwise balance --bootstrap-servers broker:9092 --out plan
-  loadwise balance --bootstrap-servers broker:9092 --save cluster.json
-  loadwise balance cluster.json --capacities capacities.json --html plan.html"""
 _SOURCES = "give a cluster file, or --bootstrap-servers"
 _INTERVAL_S, _READS = 10.0, 1.0
-REASSIGNMENT, ELECTION = "reassignment.json", "leader-election.json"
-
-
-def add_options(parser: Parser) -> None:
-    """Add the options of the command."""
-    source = parser.add_argument_group("the cluster (one of the first two)")
-    source.add_argument(
-        "cluster",
-        nargs="?",
-        type=Path,
-        metavar="CLUSTER",
-        help="brokers and partitions as a JSON file; `python -m pydoc loadwise.balance.files` describes the form",
-    )
-    source.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="a running cluster; it is only read")
-    source.add_argument(
-        "--interval",
-        dest="interval_s",
-        type=at_least(0.1),
-        metavar="SECONDS",
-        help="with --bootstrap-servers: bytes in are those of so many seconds; 10",
-    )
-    source.add_argument(
-        "--reads",
-        type=at_least(0.0),
-        metavar="NUMBER",
-        help="with --bootstrap-servers: how many consumer groups read each record, for the bytes out; 1",
-    )
-    add_command_config(source, "with --bootstrap-servers: ")
-    source.add_argument(
-        "--capacities",
-        type=Path,
-        metavar="FILE",
-        help='what brokers may carry at most, as JSON: {"1": {"disk_bytes": 5e11, "bytes_in_per_s": 1e8}}. A'
-        " broker with a capacity of 0 is emptied",
-    )
-    source.add_argument(
-        "--save", type=Path, metavar="FILE", help="write the cluster as a CLUSTER file, to be planned again elsewhere"
-    )
-    shown = parser.add_argument_group("the plan")
-    shown.add_argument(
-        "--out",
-        type=Path,
-        metavar="FOLDER",
-        help=f"write {REASSIGNMENT} and {ELECTION} for Kafka's tools there; one that the plan does not need is removed",
-    )
-    shown.add_argument(
-        "--html", type=Path, metavar="FILE", help="write a page too: the table, and a picture of each resource"
-    )
-    shown.add_argument("--json", dest="as_json", action="store_true", help="print JSON instead of the table")
+_MOST_LINES, _MOST_BATCHES = 21, 5
+"""Of the table of batches, and of batches whose commands are shown."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -103,8 +53,7 @@ def run(options: argparse.Namespace) -> int:
     except (BalanceError, RunningGroupError, MissingClientError) as error:
         sys.stderr.write(f"loadwise balance: {error}\n")
         return 2 if isinstance(error, UnfitClusterError | BadConnectionError) else 1
-    server = options.bootstrap_servers or "HOST:PORT"
-    lines = [json.dumps(_as_json(plan))] if options.as_json else _report(plan, options.out, server)
+    lines = [json.dumps(_as_json(plan, options.throttle))] if options.as_json else _report(plan, options)
     if options.html is not None and not options.as_json:
         lines += ["", f"The pictures: {options.html.resolve()}"]
     sys.stdout.write("\n".join([*lines, ""]))
@@ -122,8 +71,7 @@ def _plan(options: argparse.Namespace) -> Plan:
             raise UnfitClusterError("--interval, --reads and --command-config need --bootstrap-servers")
         cluster = read_cluster(read_text(path, UnfitClusterError), str(path)).with_capacities(stated)
         _save(options.save, cluster)
-        with waiting("planning"):
-            return plan_of(cluster)
+        return _planned(cluster, options)
     from loadwise.running_group.admin import connected
 
     with connected(
@@ -136,30 +84,51 @@ def _plan(options: argparse.Namespace) -> Plan:
             read = live.read_cluster(admin, over_s=options.interval_s or _INTERVAL_S, reads=reads)
         cluster = read.with_capacities(stated)
         _save(options.save, cluster)
-        with waiting("planning"):
-            plan = plan_of(cluster)
+        plan = _planned(cluster, options)
         live.check_unchanged(admin, read)
     return plan
 
 
-def _report(plan: Plan, out: Path | None, server: str) -> list[str]:
+def _planned(cluster: Cluster, options: argparse.Namespace) -> Plan:
+    with waiting("planning"):
+        return plan_of(cluster, scope_of(options), headroom=options.headroom, moves_per_broker=options.moves_per_broker)
+
+
+def _report(plan: Plan, options: argparse.Namespace) -> list[str]:
     lines = [about(plan), "", *aligned([HEADS, *rows(plan)]), "", summary(plan), *notes(plan)]
-    if out is not None:
-        lines += ["", *_commands(plan, out, server)]
+    if plan.schedule.batches:
+        lines += ["", *_shortened(aligned([BATCH_HEADS, *batch_rows(plan, options.throttle)]))]
+        if options.throttle is None:
+            lines.append("Times need --throttle.")
+    if options.out is not None and plan.schedule.batches:
+        lines += ["", *_commands(plan, options)]
     return lines
 
 
-def _commands(plan: Plan, out: Path, server: str) -> list[str]:
-    """How Kafka's tools execute the plan."""
-    reassign = (
-        f"  kafka-reassign-partitions.sh --bootstrap-server {server} --reassignment-json-file {out / REASSIGNMENT}"
-    )
-    elect = (
-        f"  kafka-leader-election.sh --bootstrap-server {server} --election-type preferred --path-to-json-file"
-        f" {out / ELECTION}"
-    )
-    moves = [f"{reassign} --execute", f"{reassign} --verify  # until all are complete"] if plan.reassigned else []
-    return [*moves, *([elect] if plan.elected else [])]
+def _shortened(lines: list[str]) -> list[str]:
+    left_out = len(lines) - _MOST_LINES
+    return lines if left_out <= 0 else [*lines[:_MOST_LINES], f"… and {left_out:,} more"]
+
+
+def _commands(plan: Plan, options: argparse.Namespace) -> list[str]:
+    """How Kafka's tools execute the batches."""
+    server = options.bootstrap_servers or "HOST:PORT"
+    throttle = "" if options.throttle is None else f" --throttle {options.throttle:.0f}"
+    lines = ["Execute one batch after the other, the next one when --verify reports that all are complete:"]
+    count = len(plan.schedule.batches)
+    for number, batch in list(enumerate(plan.schedule.batches, start=1))[:_MOST_BATCHES]:
+        path = options.out / reassignment_file(number, count)
+        reassign = f"  kafka-reassign-partitions.sh --bootstrap-server {server} --reassignment-json-file {path}"
+        if batch.reassigned:
+            lines += [f"{reassign} --execute{throttle}", f"{reassign} --verify"]
+        if batch.elected:
+            lines.append(
+                f"  kafka-leader-election.sh --bootstrap-server {server} --election-type preferred --path-to-json-file"
+                f" {options.out / election_file(number, count)}"
+            )
+    if count > _MOST_BATCHES:
+        lines.append(f"and so on to {options.out / reassignment_file(count, count)}")
+    return lines
 
 
 def _save(path: Path | None, cluster: Cluster) -> None:
@@ -173,16 +142,15 @@ def _save(path: Path | None, cluster: Cluster) -> None:
 def _write(folder: Path, plan: Plan) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in ((REASSIGNMENT, reassignment(plan)), (ELECTION, leader_election(plan))):
-            if content["partitions"]:
-                (folder / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-            else:  # Kafka's tools refuse an empty file, and would execute that of an earlier plan
-                (folder / name).unlink(missing_ok=True)
+        for earlier in folder.glob(PATTERN):  # an earlier plan may have had more batches
+            earlier.unlink()
+        for name, content in files(plan.schedule.batches).items():
+            (folder / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise UnfitClusterError(f"--out {folder} cannot be written: {error.strerror}") from error
 
 
-def _as_json(plan: Plan) -> dict[str, Any]:
+def _as_json(plan: Plan, throttle: float | None) -> dict[str, Any]:
     fields = ("bytes_in_per_s", "bytes_out_per_s", "disk_bytes")
     return {
         "brokers": [
@@ -196,7 +164,25 @@ def _as_json(plan: Plan) -> dict[str, Any]:
             )
         ],
         "moved_bytes": plan.moved_bytes,
-        "reassignment": reassignment(plan),
-        "leader_election": leader_election(plan),
+        "reassignment": reassignment(plan.reassigned),
+        "leader_election": leader_election(plan.elected),
+        "batches": [
+            {
+                "reassignment": reassignment(batch.reassigned),
+                "leader_election": leader_election(batch.elected),
+                "moved_bytes": batch.moved_bytes,
+                "estimated_s": None if throttle is None else batch.estimated_s(throttle),
+            }
+            for batch in plan.schedule.batches
+        ],
+        "blocked": [
+            {
+                "topic": each.partition.topic,
+                "partition": each.partition.partition,
+                "broker": each.broker,
+                "missing_bytes": each.missing_bytes,
+            }
+            for each in plan.schedule.blocked
+        ],
         "notes": list(notes(plan)),
     }

@@ -1,0 +1,171 @@
+"""The options of ``loadwise balance``."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loadwise.balance.batches import MOVES_PER_BROKER
+from loadwise.balance.kafka_files import PATTERN
+from loadwise.balance.plan import HEADROOM
+from loadwise.balance.scope import Scope
+from loadwise.balance.table import MEANINGS
+from loadwise.cli.parser import add_command_config, at_least, whole_number
+
+if TYPE_CHECKING:
+    from loadwise.cli.parser import Parser
+
+DESCRIPTION = """Plan how bytes in, bytes out and disk of each broker come within a tenth of its share.
+
+A share is a part of the stated capacity, the same for all brokers; without capacities it is the mean.
+
+Leaders change first, because that moves no bytes; then replicas move, as few bytes as possible. Racks and stated
+capacities are kept. A plan is a sequence of batches: in none does a disk exceed the headroom while replicas are copied.
+Nothing is changed: Kafka's own tools execute the files that --out writes."""
+EPILOG = f"""columns:
+{chr(10).join(f"  {name:9}  {meaning}" for name, meaning in MEANINGS)}
+
+examples:
+  loadwise balance --bootstrap-servers broker:9092 --out plan
+  loadwise balance --bootstrap-servers broker:9092 --save cluster.json
+  loadwise balance cluster.json --capacities capacities.json --html plan.html"""
+_MULTIPLES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+def add_options(parser: Parser) -> None:
+    """Add the options of the command."""
+    source = parser.add_argument_group("the cluster (one of the first two)")
+    source.add_argument(
+        "cluster",
+        nargs="?",
+        type=Path,
+        metavar="CLUSTER",
+        help="brokers and partitions as a JSON file; `python -m pydoc loadwise.balance.files` describes the form",
+    )
+    source.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="a running cluster; it is only read")
+    source.add_argument(
+        "--interval",
+        dest="interval_s",
+        type=at_least(0.1),
+        metavar="SECONDS",
+        help="with --bootstrap-servers: bytes in are those of so many seconds; 10",
+    )
+    source.add_argument(
+        "--reads",
+        type=at_least(0.0),
+        metavar="NUMBER",
+        help="with --bootstrap-servers: how many consumer groups read each record, for the bytes out; 1",
+    )
+    add_command_config(source, "with --bootstrap-servers: ")
+    source.add_argument(
+        "--capacities",
+        type=Path,
+        metavar="FILE",
+        help='what brokers may carry at most, as JSON: {"1": {"disk_bytes": 5e11, "bytes_in_per_s": 1e8}}. Shares'
+        " are in proportion to it if all brokers have one. A broker with a capacity of 0 is emptied",
+    )
+    source.add_argument(
+        "--save", type=Path, metavar="FILE", help="write the cluster as a CLUSTER file, to be planned again elsewhere"
+    )
+    scope = parser.add_argument_group("what the plan may change")
+    scope.add_argument(
+        "--add", type=_ids, metavar="IDS", help="fill these brokers, as in 7,8: replicas and leaders go to no others"
+    )
+    scope.add_argument("--remove", type=_ids, metavar="IDS", help="empty these brokers, before they are stopped")
+    scope.add_argument(
+        "--exclude-brokers", type=_ids, metavar="IDS", help="these get and lose neither replicas nor leaders"
+    )
+    scope.add_argument(
+        "--exclude-topics",
+        type=_names,
+        metavar="NAMES",
+        help="these stay as they are: names or patterns with * and ?, as in '__*,orders'",
+    )
+    scope.add_argument(
+        "--max-moved", type=_bytes, metavar="BYTES", help="move no more than this, as in 500GB; what helps most first"
+    )
+    scope.add_argument(
+        "--headroom",
+        type=_part,
+        default=HEADROOM,
+        metavar="PART",
+        help=f"of a stated disk a plan fills at most this part; {HEADROOM:g}",
+    )
+    batches = parser.add_argument_group("the batches")
+    batches.add_argument(
+        "--moves-per-broker",
+        type=whole_number(least=1),
+        default=MOVES_PER_BROKER,
+        metavar="NUMBER",
+        help=f"so many partitions move from or to a broker at a time; {MOVES_PER_BROKER}",
+    )
+    batches.add_argument(
+        "--throttle",
+        type=_rate,
+        metavar="BYTES",
+        help="brokers copy so many bytes a second, as in 50MB: of Kafka's tools, and for the estimated times",
+    )
+    shown = parser.add_argument_group("the plan")
+    shown.add_argument(
+        "--out",
+        type=Path,
+        metavar="FOLDER",
+        help=f"write {PATTERN} for Kafka's tools there, to be executed in order; those of an earlier plan are removed",
+    )
+    shown.add_argument(
+        "--html", type=Path, metavar="FILE", help="write a page too: the table, and a picture of each resource"
+    )
+    shown.add_argument("--json", dest="as_json", action="store_true", help="print JSON instead of the table")
+
+
+def scope_of(options: argparse.Namespace) -> Scope:
+    """What the plan may change."""
+    none: frozenset[int] = frozenset()
+    return Scope(
+        add=options.add or none,
+        remove=options.remove or none,
+        exclude_brokers=options.exclude_brokers or none,
+        exclude_topics=options.exclude_topics or (),
+        max_moved_bytes=float("inf") if options.max_moved is None else options.max_moved,
+    )
+
+
+def _ids(text: str) -> frozenset[int]:
+    ids = text.split(",")
+    if not all(each.isascii() and each.isdecimal() for each in ids):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of broker ids such as 7,8")
+    return frozenset(map(int, ids))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(each.strip() for each in text.split(","))
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"{text!r} has an empty name; expected topics such as orders,audit-*")
+    return names
+
+
+def _bytes(text: str) -> float:
+    found = re.fullmatch(r"([0-9.]+(?:e[0-9]+)?) ?([kMGT]?)B?", text)
+    try:
+        return float(found[1]) * _MULTIPLES[found[2]] if found else _not_bytes(text)
+    except ValueError:
+        return _not_bytes(text)
+
+
+def _rate(text: str) -> float:
+    if not (rate := _bytes(text)) >= 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a rate of a byte a second or more")
+    return rate
+
+
+def _not_bytes(text: str) -> float:
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes such as 5e11 or 500GB")
+
+
+def _part(text: str) -> float:
+    value = at_least(0.0)(text)
+    if not 0.0 < value <= 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above 0 and at most 1")
+    return value
