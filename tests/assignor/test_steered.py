@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from note_parts import parts_of
 
 from loadwise.assignor.steered import SteeredMember, steered
 from loadwise.protocol.steering_note import UNOWNED, Plan, name_hash, newest_plan
@@ -198,3 +199,56 @@ def test_members_that_the_plan_does_not_know_take_their_share_of_the_weight():
     mean = weight / (sum(plan.capacities.values()) + usual)
     its = sum(plan.weights[number] for number in answer["new"][A]) / usual
     assert 0.8 * mean < its < 1.6 * mean
+
+
+@given(st.randoms(use_true_random=False))
+def test_whatever_processes_write_and_whoever_dies_a_plan_is_in_force_or_nothing_moves(chance):
+    """Parts are written in any order, and processes die (kill -9) between two of them; members and topics change."""
+    members, sizes = groups(chance)
+    racks, written = {}, {}
+    for sequence in range(1, 16):
+        before = members
+        event = chance.choice(["write", "write", "write", "die", "join", "leave", "grow", "delete"])
+        process = chance.choice("abc")
+        if event == "write":
+            if not written.get(process):
+                number = chance.randint(1, 3)
+                parts = parts_of(plan_for(members, sizes, chance), sequence, number)
+                written[process] = [(f"~{process}{place}", part) for place, part in enumerate(parts)]
+                chance.shuffle(written[process])
+            guest, part = written[process].pop()
+            racks[guest] = part
+        elif event == "die":
+            racks = {guest: part for guest, part in racks.items() if guest[1] != process}
+            written.pop(process, None)
+        elif event == "join":
+            members = [*members, SteeredMember(id=f"new{sequence}", topics=chance.sample(list(sizes), len(sizes)))]
+        elif event == "leave":
+            members = members[1:]
+        elif event == "grow":
+            sizes = {topic: size + chance.randint(0, 2) for topic, size in sizes.items()}
+        elif len(sizes) > 1:
+            sizes = dict(list(sizes.items())[1:])
+        guests = [SteeredMember(id=guest, rack_id=part) for guest, part in racks.items()]
+        answer = steered([*members, *guests], sizes)
+        now = owners(answer)
+        reads = {member.id: member.topics for member in members}
+        assert set(now) == {
+            (topic, number)
+            for topic, size in sizes.items()
+            if any(topic in its for its in reads.values())
+            for number in range(size)
+        }
+        assert all(topic in reads[owner] for (topic, _), owner in now.items())
+        if (
+            sequence > 1
+            and event in ("write", "die")
+            and newest_plan(part for _, part in sorted(racks.items())) is None
+        ):
+            had = owners({each.id: each.owned for each in before})
+            idle = {each.id for each in members if not each.owned}
+            assert all(owner == had[where] or owner in idle for where, owner in now.items())
+        members = [
+            SteeredMember(id=each.id, instance_id=each.instance_id, topics=each.topics, owned=answer[each.id])
+            for each in members
+        ]
