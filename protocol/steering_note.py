@@ -19,7 +19,8 @@ from loadwise.protocol.errors import MalformedBytesError, UnencodableError
 
 PARTS = 10
 """The most parts of a note."""
-TOPICS = "loadwise~steer~0", "loadwise~steer~1"
+TOPIC_PREFIX = "loadwise~steer~"
+TOPICS = f"{TOPIC_PREFIX}0", f"{TOPIC_PREFIX}1"
 """What steering members subscribe to: no topic may have such a name. A change makes the broker assign again."""
 PART_CHARS = 30_000
 """The longest rack id; a Kafka string has at most 32,767 bytes."""

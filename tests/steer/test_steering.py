@@ -6,14 +6,10 @@ from collections import Counter
 from contextlib import ExitStack, contextmanager
 
 import pytest
-from broker_assignor import JAR, NAME, broker_assignor
 from confluent_kafka import Consumer
-from kafka_process import kafka_from_jars
-from missing import skipped_where_missing
 from topics import WAIT_S, make_topic, until
 from traffic import exact_producer
 
-from loadwise.coordinator import Coordinator
 from loadwise.protocol.steering_note import newest_parts
 from loadwise.running_group.admin import connected
 from loadwise.running_group.errors import UnreadableGroupError
@@ -24,24 +20,6 @@ PARTITIONS, MEMBERS, SPEED = 12, 3, 600.0
 HOT, COLD = 200.0, 20.0
 PLANNED_S = 300.0
 """A plan takes ten seconds; where a busy machine stops members, what they can process is learned late."""
-
-
-@pytest.fixture(scope="module", params=["loadwise", pytest.param("apache", marks=pytest.mark.kafka)])
-def broker(request):
-    """A broker with the assignor ``loadwise``, which members get only if one of them names it."""
-    if request.param == "loadwise":
-        with Coordinator().in_thread() as coordinator:
-            yield coordinator.bootstrap_servers
-        return
-    with skipped_where_missing():
-        jar = broker_assignor() / JAR
-        names = f"uniform,range,{NAME}"
-        kafka = kafka_from_jars(more={"group.consumer.assignors": names}, beside=[jar])
-        addresses = kafka.__enter__()
-    try:
-        yield addresses["PLAINTEXT"]
-    finally:
-        kafka.__exit__(None, None, None)
 
 
 class Group:

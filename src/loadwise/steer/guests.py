@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.steering_note import TOPICS
+from loadwise.protocol.steering_note import TOPIC_PREFIX, TOPICS
 from loadwise.running_group.errors import UnreadableGroupError
 
 ASSIGNOR = "loadwise"
@@ -24,6 +24,11 @@ _AGAIN = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.NOT_COORDINATOR,
+}
+_REMEDIES = {
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "; allow this user READ on the group",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: f"; allow this user DESCRIBE on the topic prefix {TOPIC_PREFIX}",
+    ErrorCode.GROUP_MAX_SIZE_REACHED: "; steering members count towards group.consumer.max.size: raise it",
 }
 
 Fields = Mapping[str, Any]
@@ -83,7 +88,8 @@ class Guest:
                 " class into group.consumer.assignors"
             )
         elif error not in _AGAIN:
-            raise UnreadableGroupError(f"the group cannot be joined: {answer.error_message or error.name}")
+            remedy = _REMEDIES.get(error, "")
+            raise UnreadableGroupError(f"the group cannot be joined: {answer.error_message or error.name}{remedy}")
 
 
 class Guests:

@@ -9,13 +9,14 @@ from threading import Event
 from uuid import UUID
 
 from loadwise.assignor.live.settings import LiveSettings
+from loadwise.counted import counted
 from loadwise.protocol.errors import UnencodableError
 from loadwise.protocol.steering_note import newest_parts
 from loadwise.running_group.admin import GroupAdmin
 from loadwise.running_group.errors import NoMembersError, UnreadableGroupError
 from loadwise.running_group.members import GroupReading, RunningGroup
 from loadwise.running_group.reading import read
-from loadwise.steer.guests import Guests, process_of
+from loadwise.steer.guests import ASSIGNOR, Guests, process_of
 from loadwise.steer.plans import Planner
 
 from kafka.errors import KafkaError  # isort: skip
@@ -89,6 +90,9 @@ class Steering:
             self._copy(reading.group)
         if not self._beat() or reading.group.state != _STABLE:
             return _MOVING_S
+        if reading.group.protocol != ASSIGNOR and any(each in self._guests for each in reading.group.steering):
+            self._say(outvoted(reading.group))
+            return _EVERY_S
         decision = self._planner.read(reading)
         if decision is not None:
             log.debug("%s", decision)
@@ -159,3 +163,12 @@ class Steering:
                 guest.answered(self._admin.heartbeat(self.group_id, **guest.heartbeat()))
             except KafkaError as error:
                 self._say(f"The heartbeat of a steering member failed, and is repeated: {error}")
+
+
+def outvoted(group: RunningGroup) -> str:
+    """Return why a group's plans are not followed: its members name another assignor."""
+    return (
+        f"Waiting: the group follows {group.protocol!r}, because {len(group.steering)} or more of its"
+        f" {counted(len(group.members), 'member')} name it and {len(group.steering)} ours; remove"
+        f" group.remote.assignor from the members, or set it to {ASSIGNOR}"
+    )
