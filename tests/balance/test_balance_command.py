@@ -235,7 +235,7 @@ def test_wrong_capacities(capacities: str, status: int, culprit: str, cluster: P
 def test_a_page_has_a_picture_of_each_resource(cluster: Path, tmp_path: Path) -> None:
     page = tmp_path / "plan.html"
     result = run(cluster, "--html", page)
-    assert f"The pictures: {page}" in result.stdout
+    assert f"Charts: {page}" in result.stdout
     pictures = re.findall(r"<svg.*?</svg>", page.read_text(encoding="utf-8"), re.DOTALL)
     bars = [each for picture in pictures for each in ElementTree.fromstring(picture).iter("rect")]
     assert len(bars) == len(("bytes in", "bytes out", "disk")) * len(("before", "after")) * len(given()["brokers"])

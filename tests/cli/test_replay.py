@@ -17,7 +17,7 @@ def test_a_history_is_replayed(tmp_path: Path) -> None:
     *decisions, end = called.stdout.splitlines()
     assert [line.partition(" s  ")[2] for line in decisions] == list(history.recorded)
     assert any("asking for a rebalance" in line for line in decisions)
-    assert (called.exit_code, end) == (0, f"{len(history.decisions)} decisions, none of them another one now")
+    assert (called.exit_code, end) == (0, f"{len(history.decisions)} decisions, none of them different now")
 
 
 def test_a_decision_that_is_another_one_now_is_shown(tmp_path: Path) -> None:
@@ -29,4 +29,4 @@ def test_a_decision_that_is_another_one_now_is_shown(tmp_path: Path) -> None:
     assert called.exit_code == 1
     *_, was, now, end = called.stdout.splitlines()
     assert (was, now) == ("was: no decision", f"now: {history.recorded[-1]}")
-    assert end == f"{len(history.decisions)} decisions, 1 of them another one now"
+    assert end == f"{len(history.decisions)} decisions, 1 of them different now"

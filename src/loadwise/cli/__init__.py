@@ -13,21 +13,21 @@ from loadwise.cli.parser import Parser, one_of
 from loadwise.nearest import did_you_mean
 
 COMMANDS = {
-    "demo": "Drain a real, skewed stream with every assignor, and compare them.",
-    "compare": "Compare what each assignor makes of one group.",
-    "balance": "Plan leader changes and replica moves that even out the brokers of a cluster.",
+    "demo": "Drain a real, skewed stream with each assignor, and compare them.",
+    "compare": "Compare the assignors on one group.",
+    "balance": "Plan leader changes and replica moves that even out the load of brokers.",
     "watch": "Watch the lag, rates and utilisation of a running group.",
     "live": "Switch a group's rebalances for the load off and on.",
-    "steer": "Steer a consumer group by its load, for clients of any language.",
+    "steer": "Steer a consumer group by its load, for clients in any language.",
     "coordinator": "Start a Kafka coordinator for tests and demos.",
-    "loads": "Measure what topics hold by partition and hour, and find hot keys.",
-    "assign": "Answer assignment questions: JSON lines in, JSON lines out.",
-    "replay": "Make the decisions of a leader again, from the history that it saved.",
+    "loads": "Measure the data in topics by partition and hour, and find hot keys.",
+    "assign": "Compute assignments: JSON lines in, JSON lines out.",
+    "replay": "Repeat the decisions of a leader from its saved history.",
 }
 SHELLS = ("bash", "zsh", "fish")
 _EPILOG = """`loadwise COMMAND --help` describes a command.
 
-New here? `loadwise demo` shows in a few minutes what loadwise is good for.
+New here? `loadwise demo` shows in a few minutes what loadwise does.
 
 Completion of commands, options and values: eval "$(loadwise --completion bash)\""""
 _INTERRUPTED = 130

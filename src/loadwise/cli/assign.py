@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from loadwise.cli.parser import Parser
 
-DESCRIPTION = """Answer assignment questions: one JSON object a line on standard input, one a line on standard output.
+DESCRIPTION = """Compute assignments: one JSON object per line on standard input, one per line on standard output.
 
-A line that cannot be answered gets {"error": ...}, and the next one is answered. `python -m pydoc
-loadwise.assignor.case` describes the format."""
+A line that cannot be answered gets {"error": ...}, and the command continues with the next one.
+`python -m pydoc loadwise.assignor.case` describes the format."""
 EPILOG = """example:
   echo '{"strategy": "weighted", "topics": {"t": {"partitions": 3}}, "weights": {"t": [9, 5, 4]},
          "members": [{"id": "a", "topics": ["t"]}, {"id": "b", "topics": ["t"]}]}' |

@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         return 2 if isinstance(error, UnfitClusterError | BadConnectionError) else 1
     lines = [json.dumps(_as_json(plan, options.throttle))] if options.as_json else _report(plan, options)
     if options.html is not None and not options.as_json:
-        lines += ["", f"The pictures: {options.html.resolve()}"]
+        lines += ["", f"Charts: {options.html.resolve()}"]
     sys.stdout.write("\n".join([*lines, ""]))
     return 0
 

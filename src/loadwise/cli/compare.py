@@ -29,10 +29,10 @@ from loadwise.running_group.errors import BadConnectionError, RunningGroupError
 if TYPE_CHECKING:
     import argparse
 
-DESCRIPTION = """Compare what each assignor makes of one group: how even the load is, how much moves, how long it takes.
+DESCRIPTION = """Compare the assignors on one group: how even the load is, how much of it moves, and how long it takes.
 
-Nothing is changed: a running group is only read. The answers are targets: a cooperative assignor's is the same as its
-eager twin's, and takes two rebalances."""
+Nothing is changed; a running group is only read. The results are targets. A cooperative assignor has the same target as
+the eager one, and reaches it in two rebalances."""
 EPILOG = f"""columns:
 {chr(10).join(f"  {column.name:10}  {column.meaning}" for column in COLUMNS)}
 
@@ -52,16 +52,18 @@ def add_options(parser: Parser) -> None:
         nargs="?",
         type=Path,
         metavar="CASE",
-        help="a group as a JSON file: the object that `loadwise assign` takes, its strategy left out",
+        help="a group as a JSON file: the object that `loadwise assign` reads, without its strategy",
     )
     source.add_argument(
         "--loads",
         type=Path,
         metavar="FILE",
-        help="loads as CSV with the header topic,partition,load, or the table that `loadwise loads` wrote (.parquet):"
-        " its bytes of an hour on average; needs --members",
+        help="loads as CSV with the header topic,partition,load, or a table from `loadwise loads` (.parquet), of which"
+        " the mean bytes per hour are used; needs --members",
     )
-    source.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="the Kafka of a running group; needs --group")
+    source.add_argument(
+        "--bootstrap-servers", metavar="HOST:PORT", help="a broker of a running group's cluster; needs --group"
+    )
     source.add_argument(
         "--scenario",
         dest="scenario_name",
@@ -75,30 +77,30 @@ def add_options(parser: Parser) -> None:
         "--members",
         type=whole_number(least=1),
         metavar="NUMBER",
-        help="with --loads: how many equal members share them",
+        help="with --loads: the number of members, all equal, that share them",
     )
     more.add_argument(
-        "--group", metavar="ID", help="a running group of either protocol: its members, what they own, and their load"
+        "--group", metavar="ID", help="a running group, of either protocol; its members, assignment and load are read"
     )
     more.add_argument(
         "--load",
         type=one_of(LiveLoad),
         choices=list(LiveLoad),
         metavar="KIND",
-        help="with --group, what is balanced. lag: the records that wait (the default). rate: the records that"
-        " arrived in each second of the last minute. demand: that rate, and the lag drained within --horizon",
+        help="with --group: what to balance. lag: the waiting records (the default). rate: the records that arrived per"
+        " second in the last minute. demand: that rate, plus the lag divided by --horizon",
     )
     more.add_argument(
         "--horizon",
         dest="horizon_s",
         type=at_least(1.0),
         metavar="SECONDS",
-        help="with --load demand: the time to drain the lag in; 60",
+        help="with --load demand: the time in which the lag should be drained (default: 60)",
     )
     add_uncommitted(
         more,
-        "with --group, where its members begin in a partition without a commit (auto.offset.reset): all of its"
-        " records wait (earliest), or none (latest)",
+        "with --group: where its members start in a partition without a commit (auto.offset.reset): all of its"
+        " records are waiting (earliest), or none (latest)",
     )
     add_command_config(more, "with --group: ")
     shown = parser.add_argument_group("what is shown")
@@ -108,11 +110,11 @@ def add_options(parser: Parser) -> None:
         type=one_of(_ASSIGNORS),
         choices=_ASSIGNORS,
         metavar="NAME",
-        help=f"only this one; may be given again. Without: {', '.join(ALGORITHMS)}",
+        help=f"compare only this one; may be repeated (default: {', '.join(ALGORITHMS)})",
     )
     shown.add_argument("--json", dest="as_json", action="store_true", help="print JSON instead of the table")
     shown.add_argument(
-        "--html", type=Path, metavar="FILE", help="write a page too: the table, and a picture of every assignor"
+        "--html", type=Path, metavar="FILE", help="also write a page with the table and a chart for each assignor"
     )
 
 
@@ -134,7 +136,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     show(comparison)
     if options.html is not None:
-        sys.stdout.write(f"The pictures: {options.html.resolve()}\n")
+        sys.stdout.write(f"Charts: {options.html.resolve()}\n")
     return 0
 
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from loadwise.coordinator import Coordinator, HttpOptions
     from loadwise.coordinator.listeners import Listener
 
-DESCRIPTION = """Start a Kafka coordinator for tests and demos: everything in memory, unless there is a --data-dir.
+DESCRIPTION = """Start a Kafka coordinator for tests and demos. Without --data-dir, data is kept in memory only.
 
-Prints one line with its addresses when clients can connect, and runs until SIGTERM or Ctrl-C."""
+It prints one line with its addresses when clients can connect, and runs until SIGTERM or Ctrl-C."""
 EPILOG = """examples:
   loadwise coordinator --topic orders:3
   loadwise coordinator --listen 127.0.0.1:9092 --brokers 3 --rack a --rack b --rack c
@@ -147,15 +147,15 @@ def add_options(parser: Parser) -> None:
         "--listen",
         type=_address,
         metavar="HOST:PORT",
-        help="address to listen on; port 0 takes a free one. Without: the port of the listener for clients in"
-        " --config-file, or else a free one, on 127.0.0.1",
+        help="the address to listen on; port 0 means any free port (default: 127.0.0.1, with the port of the client"
+        " listener in --config-file, or else a free port)",
     )
-    add("--allow-remote", action="store_true", help="listen on an address that other machines can reach")
+    add("--allow-remote", action="store_true", help="allow addresses that other machines can reach")
     add(
         "--advertise",
         type=_address,
         metavar="HOST:PORT",
-        help="address that clients get, if it is another; port 0: that it listens on",
+        help="the address that clients are told, if it is different; port 0 means the port that it listens on",
     )
     add = parser.add_argument_group("the cluster").add_argument
     add(
@@ -164,33 +164,33 @@ def add_options(parser: Parser) -> None:
         metavar="NAME:PARTITIONS",
         action="append",
         default=[],
-        help="make this topic at the start; may be given again",
+        help="create this topic at the start; may be repeated",
     )
     add(
         "--brokers",
         type=whole_number(least=1),
         metavar="N",
         default=1,
-        help="how many brokers, each on a port of its own",
+        help="the number of brokers, each on its own port",
     )
     add(
         "--rack",
         action="append",
         default=[],
-        help="a rack; may be given again, dealt out to the brokers in a circle",
+        help="a rack; may be repeated. Brokers are assigned to the racks in turn",
     )
     add(
         "--auto-create-topics",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="whether asking for a topic makes it",
+        help="whether a topic is created when a client asks for it",
     )
     add(
         "--initial-rebalance-delay-ms",
         type=whole_number(least=0),
         metavar="MS",
         default=0,
-        help="how long an empty group waits for more members after the first",
+        help="how long an empty group waits for more members after the first one has joined",
     )
     add = parser.add_argument_group("records and state").add_argument
     add(
@@ -198,48 +198,50 @@ def add_options(parser: Parser) -> None:
         type=whole_number(least=1),
         metavar="BYTES",
         default=1024 * 1024 * 1024,
-        help="most bytes of records of all topics together; what is produced beyond is refused",
+        help="the maximum size of all records together; producing more is refused",
     )
     add(
         "--data-dir",
         metavar="PATH",
-        help="keep topics, configs, groups, commits, transactions and records in this directory over restarts;"
-        " without: in memory alone",
+        help="keep topics, configs, groups, commits, transactions and records in this directory, so that they survive"
+        " a restart; without it, data is kept in memory only",
     )
     add(
         "--accept-data-loss",
         action="store_true",
-        help="start with what is left of a --data-dir that has lost acknowledged writes",
+        help="start even if the --data-dir has lost acknowledged writes",
     )
-    add = parser.add_argument_group("settings by Kafka's names").add_argument
+    add = parser.add_argument_group("settings under Kafka's names").add_argument
     add(
         "--config",
         type=_config,
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="a broker setting, such as log.retention.ms=60000; may be given again, and wins over an"
-        " option for the same",
+        help="a broker setting, such as log.retention.ms=60000; may be repeated. It takes precedence over the"
+        " corresponding option",
     )
     add(
         "--config-file",
         type=Path,
         metavar="FILE",
-        help="a file of such settings, as Kafka's server.properties: for passwords, which others see on a command"
-        " line. --config wins over it",
+        help="a file with such settings, in the format of Kafka's server.properties. Use it for passwords, because"
+        " other users can see a command line. --config takes precedence",
     )
     add = parser.add_argument_group("control and logs").add_argument
     add(
         "--http",
         type=_address,
         metavar="HOST:PORT",
-        help="control over HTTP, with the token in LOADWISE_HTTP_TOKEN or one that is made up and printed",
+        help="serve HTTP for control, with the token in LOADWISE_HTTP_TOKEN, or else a random one that is printed",
     )
-    add("--view", action="store_true", help="a live page of all groups, which every user of this machine may read")
+    add(
+        "--view", action="store_true", help="serve a live page of all groups, which every user of this machine can read"
+    )
     add(
         "--log-format",
         choices=("text", "json"),
-        help="log every transition of a group and every closed connection to standard error; json: an object a line",
+        help="log group transitions and closed connections to standard error, as text or with one JSON object per line",
     )
 
 

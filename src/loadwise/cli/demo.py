@@ -26,15 +26,15 @@ LIBRARIES = {
 }
 """The packages of the extra ``demo``, and their import names."""
 _ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", "weighted", "cooperative-weighted")
-DESCRIPTION = """Drain a real, skewed stream with every assignor, and compare them.
+DESCRIPTION = """Drain a real, skewed stream with each assignor, and compare them.
 
-It publishes the flights of 2013 from New York (one record a flight, keyed by carrier) to a topic of 36 partitions. For
-each assignor three consumers, kafka-python and aiokafka mixed, drain it; a fourth joins half-way. In the second act
-records arrive all the time, and groups under several assignors read them at once. The hot keys move, and later a member
-of each group is killed. In the third, a broker is slowed under two producers, one of them with a dispatcher.
+The first act publishes the flights of 2013 from New York (one record per flight, keyed by carrier) to a topic with 36
+partitions. For each assignor, three consumers (kafka-python and aiokafka) drain it, and a fourth joins half-way. In the
+second act records keep arriving, and groups under several assignors read them at the same time. The hot keys move, and
+later a member of each group is killed. In the third act a broker becomes slow for two producers, one with a dispatcher.
 
-It prints a table, writes a page with the pictures, and checks that every record was processed; if a check fails, the
-status is 1. It takes about three and a half minutes."""
+The command prints a table, writes a page with charts, and checks that every record was processed. If a check fails, the
+exit status is 1. It takes about three and a half minutes."""
 EPILOG = """examples:
   loadwise demo
   loadwise demo --records 20000 --stream-seconds 0 --no-spark
@@ -45,7 +45,7 @@ def add_options(parser: Parser) -> None:
     """Add the options of the command."""
     what = parser.add_argument_group("what is shown")
     what.add_argument(
-        "--bootstrap-servers", metavar="HOST:PORT", help="run against this Kafka; without: loadwise's own coordinator"
+        "--bootstrap-servers", metavar="HOST:PORT", help="a broker to run against (default: loadwise's own coordinator)"
     )
     what.add_argument(
         "--assignor",
@@ -53,21 +53,21 @@ def add_options(parser: Parser) -> None:
         type=one_of(_ASSIGNORS),
         choices=_ASSIGNORS,
         metavar="NAME",
-        help="show this assignor only; may be given again. Without: range, roundrobin, sticky, cooperative-sticky and"
-        " weighted; there is cooperative-weighted too",
+        help="show only this assignor; may be repeated (default: range, roundrobin, sticky, cooperative-sticky,"
+        " weighted; cooperative-weighted is available too)",
     )
     what.add_argument(
         "--html",
         type=Path,
         metavar="FILE",
         default=Path("loadwise-demo.html"),
-        help="where to write the page with the pictures",
+        help="the file for the page with the charts",
     )
     what.add_argument(
         "--spark",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="read the topic with PySpark too, where there is a JDK",
+        help="also read the topic with PySpark, if there is a JDK",
     )
     pace = parser.add_argument_group("how much, and how fast")
     pace.add_argument(
@@ -75,28 +75,28 @@ def add_options(parser: Parser) -> None:
         type=whole_number(least=100, most=_FLIGHTS),
         metavar="NUMBER",
         default=_FLIGHTS,
-        help="publish only the first flights, up to this number",
+        help="publish only this many flights",
     )
     pace.add_argument(
         "--rate",
         type=at_least(100),
         metavar="RECORDS/S",
         default=15_000.0,
-        help="the most that each member processes in a second",
+        help="the most records that a member processes per second",
     )
     pace.add_argument(
         "--arrival-rate",
         type=at_least(1),
         metavar="RECORDS/S",
         default=_FLIGHTS / 10,
-        help="the pace for the verdict on capacity: the year in ten seconds",
+        help="the arrival rate for the verdict on capacity; by default, the year in ten seconds",
     )
     pace.add_argument(
         "--stream-seconds",
         type=at_least(0),
         metavar="SECONDS",
         default=100.0,
-        help="how long the second act takes; 0 skips it and the third",
+        help="the length of the second act; 0 skips the second and the third act",
     )
 
 

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 _STATES = ("off", "on", "status")
 
-DESCRIPTION = """Switch the rebalances that a group's leader requests for the load off or on, or show the state.
+DESCRIPTION = """Switch a group's rebalances for the load off or on, or show whether they are off.
 
-The leader reads the switch every 30 seconds. The state outlives leaders and restarts. It is a commit in the group
-GROUP.loadwise, which has no members: the leader needs the right to read that group, and this command too."""
+The leader reads the switch every 30 seconds, and the switch survives leaders and restarts. It is a commit in the group
+GROUP.loadwise, which has no members. The leader and this command need the right to READ that group."""
 EPILOG = """examples:
   loadwise live off --bootstrap-servers broker:9092 --group billing
   loadwise live status --bootstrap-servers broker:9092 --group billing"""
@@ -29,8 +29,8 @@ def add_options(parser: Parser) -> None:
     """Add the options of the command."""
     parser.add_argument("state", type=one_of(_STATES), choices=_STATES, help="off, on or status")
     where = parser.add_argument_group("the group")
-    where.add_argument("--bootstrap-servers", required=True, metavar="HOST:PORT", help="the Kafka of the group")
-    where.add_argument("--group", required=True, metavar="ID", help="the group that members join")
+    where.add_argument("--bootstrap-servers", required=True, metavar="HOST:PORT", help="a broker of the cluster")
+    where.add_argument("--group", required=True, metavar="ID", help="the consumer group")
     add_command_config(where)
 
 

@@ -32,10 +32,10 @@ _LEAST_SHOWN = 0.01
 """The share of its topic that a key has at least which is shown."""
 
 
-DESCRIPTION = """Write what topics have held, by partition and hour, and report which keys make partitions uneven.
+DESCRIPTION = """Write how much data topics have, by partition and hour, and report which keys make partitions uneven.
 
-With --topic it reads the topics with a local Spark and writes the table; without, it reports on a table that is there.
-For a cluster there is `examples/spark_loads.py`."""
+With --topic, the command reads the topics with a local Spark and writes the table. Without, it reports on an existing
+table. `examples/spark_loads.py` does the same on a cluster."""
 EPILOG = """examples:
   loadwise loads loads.parquet --bootstrap-servers broker:9092 --topic clicks
   loadwise loads loads.parquet --by records
@@ -48,32 +48,38 @@ def add_options(parser: Parser) -> None:
         "table",
         type=Path,
         metavar="TABLE",
-        help="the Parquet table: written where --topic is given, and read for the report",
+        help="the Parquet table: with --topic it is written first; then it is read for the report",
     )
     topics = parser.add_argument_group("the topics to read")
-    topics.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="the Kafka to read from; needs --topic")
     topics.add_argument(
-        "--topic", action="append", default=[], metavar="NAME", help="a topic to read; may be given again"
+        "--bootstrap-servers", metavar="HOST:PORT", help="a broker of the cluster to read from; needs --topic"
+    )
+    topics.add_argument("--topic", action="append", default=[], metavar="NAME", help="a topic to read; may be repeated")
+    topics.add_argument(
+        "--since",
+        type=_moment,
+        metavar="TIME",
+        help="read records from this time on, in UTC (default: from the oldest)",
     )
     topics.add_argument(
-        "--since", type=_moment, metavar="TIME", help="read records from this time on (UTC); without: from the oldest"
-    )
-    topics.add_argument(
-        "--until", type=_moment, metavar="TIME", help="read records before this time (UTC); without: up to the newest"
+        "--until",
+        type=_moment,
+        metavar="TIME",
+        help="read records before this time, in UTC (default: up to the newest)",
     )
     topics.add_argument(
         "--checkpoint",
         type=Path,
         metavar="FOLDER",
-        help="read only what has arrived since the last run with this folder, and add it to the table: for a job that"
-        " runs every hour",
+        help="read only what has arrived since the last run with this folder, and add it to the table; use this in a"
+        " job that runs every hour",
     )
     topics.add_argument(
         "--hot-keys",
         type=whole_number(least=1, most=1000),
         metavar="NUMBER",
         default=20,
-        help="how many keys of each partition and hour are kept by name",
+        help="how many keys to keep for each partition and hour",
     )
     add_command_config(topics)
     report = parser.add_argument_group("the report")
@@ -83,9 +89,9 @@ def add_options(parser: Parser) -> None:
         choices=_WEIGHTS,
         metavar="WHAT",
         default="bytes",
-        help="what it weighs partitions by: bytes or records",
+        help="the unit in which partitions are compared: bytes or records",
     )
-    report.add_argument("--json", dest="as_json", action="store_true", help="print it as JSON")
+    report.add_argument("--json", dest="as_json", action="store_true", help="print the report as JSON")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -79,7 +79,7 @@ def add_command_config(group: argparse._ArgumentGroup, when: str = "") -> None:
         "--command-config",
         type=Path,
         metavar="FILE",
-        help=f"{when}how to connect, in the properties file of Kafka's own tools (security.protocol, sasl.*, ssl.*)",
+        help=f"{when}how to connect: a properties file, as for the Kafka tools (security.protocol, sasl.*, ssl.*)",
     )
 
 

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
     from loadwise.cli.parser import Parser
 
-DESCRIPTION = """Make the decisions of a group's leader again, and compare them with those that it made.
+DESCRIPTION = """Repeat the decisions of a group's leader, and compare them with the original ones.
 
-In the application that leads the group, `consumer.balance.history().save("group.jsonl")` writes the newest readings and
-decisions. The exit status is 1 if a decision is another one now."""
+In the application that leads the group, `consumer.balance.history().save("group.jsonl")` writes the latest readings and
+decisions. The exit status is 1 if a decision differs."""
 EPILOG = """example:
   loadwise replay group.jsonl"""
 
 
 def add_options(parser: Parser) -> None:
     """Add the options of the command."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="the history of a group, as JSON lines")
+    parser.add_argument("file", type=Path, metavar="FILE", help="the saved history of a group, as JSON lines")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -40,6 +40,6 @@ def run(options: argparse.Namespace) -> int:
     differences = list(history.differences())
     for then, now in differences:
         lines += [f"was: {then or 'no decision'}", f"now: {now or 'no decision'}"]
-    lines.append(f"{counted(len(history.decisions), 'decision')}, {len(differences) or 'none'} of them another one now")
+    lines.append(f"{counted(len(history.decisions), 'decision')}, {len(differences) or 'none'} of them different now")
     sys.stdout.write("\n".join(lines) + "\n")
     return 1 if differences else 0

@@ -7,7 +7,7 @@ import argparse
 from loadwise.cli.parser import one_of
 from loadwise.compare.situation import Uncommitted
 
-MEANING = "where members begin in a partition without a commit, their auto.offset.reset: earliest or latest"
+MEANING = "where members start in a partition without a commit (auto.offset.reset): earliest or latest"
 
 
 def add_uncommitted(group: argparse._ArgumentGroup, meaning: str = MEANING) -> None:

@@ -36,11 +36,11 @@ def _short(column: Column) -> str:
     return f" ({column.short!r} on a narrow screen)" if column.short else ""
 
 
-DESCRIPTION = """Watch a group: which members fall behind, which have time left, and whether the whole group suffices.
+DESCRIPTION = """Watch a group: which members fall behind, which have capacity left, whether the group is large enough.
 
-The group may have clients of any kind, and either protocol. It is only read. The utilisation of a member is known while
-it has a backlog, because only then it shows what it can process. If the group cannot be read for a while, because
-brokers or members restart, the watch says so and goes on."""
+The group may use any client, and either protocol. It is only read. The utilisation of a member is known only while it
+has a backlog, because only then it shows what it can process. If the group cannot be read for a while, for example
+while brokers restart, the command reports this and continues."""
 EPILOG = f"""columns:
 {chr(10).join(f"  {each.name or '(bar)':11}  {each.meaning}{_short(each)}" for each in COLUMNS)}
 
@@ -52,8 +52,8 @@ examples:
 def add_options(parser: Parser) -> None:
     """Add the options of the command."""
     where = parser.add_argument_group("the group")
-    where.add_argument("--bootstrap-servers", required=True, metavar="HOST:PORT", help="the Kafka of the group")
-    where.add_argument("--group", required=True, metavar="ID", help="the group to look at; it is only read")
+    where.add_argument("--bootstrap-servers", required=True, metavar="HOST:PORT", help="a broker of the cluster")
+    where.add_argument("--group", required=True, metavar="ID", help="the group to watch; it is only read")
     add_uncommitted(where)
     add_command_config(where)
     pace = parser.add_argument_group("pace and output")
@@ -71,15 +71,15 @@ def add_options(parser: Parser) -> None:
         type=at_least(0.1),
         metavar="SECONDS",
         default=30.0,
-        help="the time over which rates are measured; longer than the consumers' auto.commit.interval.ms",
+        help="the time over which rates are measured; must be longer than the consumers' auto.commit.interval.ms",
     )
     pace.add_argument(
         "--readings",
         type=whole_number(least=1),
         metavar="NUMBER",
-        help="end after this number of readings; without: on Ctrl-C",
+        help="stop after this number of readings (default: run until Ctrl-C)",
     )
-    pace.add_argument("--json", dest="as_json", action="store_true", help="print a JSON object for each reading")
+    pace.add_argument("--json", dest="as_json", action="store_true", help="print one JSON object per reading")
 
 
 def run(options: argparse.Namespace) -> int:

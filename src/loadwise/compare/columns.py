@@ -38,13 +38,13 @@ def best(column: Column, rows: Sequence[Row]) -> set[int]:
 COLUMNS: tuple[Column, ...] = (
     Column(
         name="max load",
-        meaning="The load of the member that has most, for its capacity: it finishes last.",
+        meaning="The load of the busiest member relative to its capacity; this member finishes last.",
         number=lambda row: row.measured.highest,
         text=amount,
     ),
     Column(
         name="mean",
-        meaning="What every member would have if partitions could be cut to measure.",
+        meaning="The load that each member would have if partitions could be divided.",
         number=lambda row: row.measured.mean,
         text=amount,
         ranked=False,
@@ -52,8 +52,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         name="ideal",
         meaning=(
-            "The red line: no assignment has a lower max load. It is above the mean if one partition alone is heavier,"
-            " or if not all members subscribe to all topics."
+            "The red line: no assignment has a lower max load. It is above the mean if a single partition is heavier"
+            " than that, or if not all members subscribe to all topics."
         ),
         number=lambda row: row.measured.bound,
         text=amount,
@@ -61,31 +61,31 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         name="max/mean",
-        meaning="1.00 is perfect; with N members, N means that one of them has everything.",
+        meaning="The max load divided by the mean. 1.00 is perfect; N for N members means that one has everything.",
         number=lambda row: row.measured.max_over_mean,
         text=lambda ratio: f"{ratio:.2f}",
     ),
     Column(
         name="moved",
-        meaning="Partitions that change their owner though it is still there: each stops for a moment.",
+        meaning="Partitions that change their owner although it is still in the group. Each pauses for a moment.",
         number=lambda row: row.measured.moved,
         text=lambda count: f"{count:,.0f}",
     ),
     Column(
         name="moved load",
-        meaning="The load of these.",
+        meaning="The load of these partitions.",
         number=lambda row: row.measured.moved_load,
         text=amount,
     ),
     Column(
         name="spread",
-        meaning="Partitions of the member with most, less those of the member with fewest: 0 or 1 is even by number.",
+        meaning="The largest number of partitions of a member minus the smallest; 0 or 1 is even.",
         number=lambda row: row.measured.spread,
         text=lambda count: f"{count:,.0f}",
     ),
     Column(
         name="ms",
-        meaning="Milliseconds to decide.",
+        meaning="The time for the decision, in milliseconds.",
         number=lambda row: row.elapsed_ms,
         text=lambda ms: f"{ms:,.1f}",
         ranked=False,

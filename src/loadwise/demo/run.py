@@ -97,7 +97,7 @@ async def run_demo(settings: Settings, screen: Screen) -> None:
         footer=f"loadwise {loadwise.__version__}, {datetime.datetime.now().astimezone():%Y-%m-%d %H:%M %Z}",
     )
     settings.html.write_text(render(report), encoding="utf-8")
-    screen.line(f"The pictures: {settings.html.resolve()}", "bold")
+    screen.line(f"Charts: {settings.html.resolve()}", "bold")
     screen.line(f"Everything checked held; {time.monotonic() - began_s:.0f} s in all.", "green")
     for line in [in_short(rows), *([stream_in_short(courses)] if courses else [])]:
         screen.line(line, "bold")
@@ -116,9 +116,7 @@ def announcement(settings: Settings) -> str:
         acts.append("then Spark reads the topic")
     minutes = max(round(seconds / 60), 1)
     about = f"about {minutes} minute{'s' * (minutes != 1)}"
-    return (
-        f"In {about} you see which consumers fall behind: {', '.join(acts)}. A table and a page with pictures follow."
-    )
+    return f"In {about} you see which consumers fall behind: {', '.join(acts)}. A table and a page with charts follow."
 
 
 async def _publish(cluster: Cluster, settings: Settings, screen: Screen) -> tuple[int, ...]:

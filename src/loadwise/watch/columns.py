@@ -46,13 +46,13 @@ def _bar(member: MemberStatus, status: GroupStatus) -> str:
 COLUMNS: tuple[Column, ...] = (
     Column(
         name="member",
-        meaning="its client id, or group instance id",
+        meaning="the client id, or the group instance id",
         text=lambda member, _: member.label,
         is_number=False,
     ),
     Column(
         name="host",
-        meaning="where it runs",
+        meaning="the host on which it runs",
         text=lambda member, _: member.host,
         is_number=False,
         needs_width=90,
@@ -60,28 +60,28 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         name="partitions",
         short="parts",
-        meaning="partitions that it owns",
+        meaning="how many partitions it owns",
         text=lambda member, _: f"{member.partitions:,}",
         needs_width=70,
     ),
-    Column(name="lag", meaning="records that wait in them", text=lambda member, _: f"{member.lag:,}"),
+    Column(name="lag", meaning="how many records are waiting in them", text=lambda member, _: f"{member.lag:,}"),
     Column(name="", meaning="the lag as a bar", text=_bar, is_number=False, needs_width=110),
     Column(
         name="arrives/s",
         short="in/s",
-        meaning="records that arrive in a second",
+        meaning="how many records arrive per second",
         text=_rate(lambda member: member.arrival_per_s),
     ),
     Column(
         name="processed/s",
         short="out/s",
-        meaning="records that it commits in a second, over the window",
+        meaning="how many records it commits per second, over the window",
         text=_rate(lambda member: member.processed_per_s),
     ),
     Column(
         name="utilisation",
         short="used",
-        meaning="arrivals and backlog over what it can process, as in a leader's log; known while it has a backlog",
+        meaning="demand (arrivals and backlog) over capacity, as in a leader's log; known while it has a backlog",
         text=_utilisation,
     ),
     Column(
