@@ -12,7 +12,7 @@ from loadwise.assignor.participant import Participant
 
 
 class Balance:
-    """The decisions of one member, and how well they went. Any thread may read it; no broker is asked."""
+    """The decisions of one member, and their outcome. Any thread may read it; it sends no requests."""
 
     def __init__(self, participant: Participant) -> None:
         self._participant = participant
@@ -22,11 +22,11 @@ class Balance:
         return self._participant.leader
 
     def explain(self) -> Decision | None:
-        """Return the newest decision about the group's load; None while another member leads."""
+        """Return the latest decision about the group's load; None while another member is the leader."""
         return self._participant.explain()
 
     def history(self) -> GroupHistory:
-        """Return the newest readings and decisions while this member led: 200 readings, or fewer in 8 MB.
+        """Return the latest readings and decisions of this leader: 200 readings, or fewer if they exceed 8 MB.
 
         Its ``save(path)`` writes a file for ``loadwise replay``.
         """
@@ -34,7 +34,7 @@ class Balance:
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
-        """The decisions in this history, the newest last."""
+        """The decisions in this history, the latest one last."""
         return self.history().decisions
 
     @property
@@ -44,12 +44,12 @@ class Balance:
 
     @property
     def leads(self) -> bool:
-        """Whether this member watches its group's load now."""
+        """Whether this member is the leader and watches the load now."""
         return self._leader is not None and self._leader.leads
 
     @property
     def generation(self) -> int:
-        """The generation of the newest assignment; below 0 before the first."""
+        """The generation of the latest assignment; negative before the first one."""
         return self._participant.generation
 
     @property
@@ -59,17 +59,17 @@ class Balance:
 
     @property
     def fallbacks(self) -> int:
-        """How many of them had no usable load."""
+        """How many of these rebalances had no usable load."""
         return self._participant.targets.fallbacks
 
     @property
     def failures(self) -> int:
-        """The number of exceptions of the load source and the assignor."""
+        """How many exceptions the load source and the assignor have raised."""
         return self._participant.targets.failures
 
     @property
     def skipped_decisions(self) -> int:
-        """How many decisions ``on_decision`` did not get, because newer ones came while it ran."""
+        """How many decisions ``on_decision`` did not receive, because newer ones were made while it ran."""
         listener = self._participant.listener
         return 0 if listener is None else listener.skipped
 
@@ -85,10 +85,10 @@ class Balance:
 
     @property
     def moved_share(self) -> float:
-        """The demand that these rebalances moved: the sum of its shares of the total demand."""
+        """The demand that these rebalances moved, as a sum of shares of the total demand."""
         return 0.0 if self._leader is None else self._leader.moved_share
 
     @property
     def reading_age_s(self) -> float:
-        """Seconds since the newest reading of the group's offsets; NaN before the first."""
+        """The seconds since the latest reading of the group's offsets; NaN before the first one."""
         return math.nan if self._leader is None else self._leader.reading_age_s

@@ -26,11 +26,11 @@ _MOST_PARTITIONS = 1_000_000
 
 
 class PolledLoad:
-    """The newest loads that ``read()`` has returned; a `LoadSource`. A thread calls it until this object is gone.
+    """The latest loads that ``read()`` has returned; a `LoadSource`. A thread calls it as long as this object exists.
 
     ``read`` returns the load of each partition, in ``unit`` per second: bytes, CPU seconds, rows of a table. It may
-    take its time. None keeps the last loads, and so does an exception; the first in a row is a WARNING.
-    Raises `BadGroupError` for an ``every_s`` that is no time.
+    block. If it returns None or raises, the last loads are kept; the first failure in a row is a WARNING.
+    Raises `BadGroupError` if ``every_s`` is not a valid time.
     """
 
     def __init__(

@@ -106,10 +106,10 @@ def aiokafka_consumer(
     on_decision: Callable[[Decision], None] | None = None,
     **config: Any,
 ) -> AiokafkaConsumer:
-    """Make an ``AIOKafkaConsumer`` whose group uses our assignors; start and stop it as usual.
+    """Return an ``AIOKafkaConsumer`` whose group uses one of loadwise's assignors; start and stop it as usual.
 
-    ``config`` takes the client's own keyword arguments, except ``partition_assignment_strategy``. All others are those
-    of `loadwise.kafka_python_consumer`; ``on_decision`` is called in a thread of its own.
+    The arguments are those of `loadwise.kafka_python_consumer`. ``config`` takes all keyword arguments of
+    ``AIOKafkaConsumer`` except ``partition_assignment_strategy``. ``on_decision`` is called in a separate thread.
 
     Raises what `assignor` and ``AIOKafkaConsumer`` raise, and `TypeError` or `ValueError` that names a bad argument.
     """

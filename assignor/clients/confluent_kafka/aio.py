@@ -58,9 +58,9 @@ def confluent_aio_consumer(
     executor: Executor | None = None,
     **options: Unpack[Options],
 ) -> ConfluentAioConsumer:
-    """Make an ``AIOConsumer`` whose group uses our assignors; call it on a running event loop.
+    """Return an ``AIOConsumer`` whose group uses one of loadwise's assignors; call it on a running event loop.
 
-    ``max_workers`` and ``executor`` are ``AIOConsumer``'s; everything else is as for `loadwise.confluent_consumer`,
-    with coroutine functions as callbacks.
+    ``max_workers`` and ``executor`` are arguments of ``AIOConsumer``. Everything else is the same as for
+    `loadwise.confluent_consumer`, but callbacks are coroutine functions.
     """
     return ConfluentAioConsumer(config, max_workers=max_workers, executor=executor, **options)

@@ -73,13 +73,17 @@ def confluent_consumer(
     config: Mapping[str, Any],
     **options: Unpack[Options],
 ) -> ConfluentConsumer:
-    """Make a confluent-kafka ``Consumer`` whose group uses our assignors.
+    """Return a confluent-kafka ``Consumer`` whose group uses one of loadwise's assignors.
 
-    ``config`` takes what ``Consumer`` takes, with callbacks, but without ``partition.assignment.strategy`` and
-    ``group.protocol``. All ``options`` are those of `loadwise.kafka_python_consumer`: ``assignor``, ``capacity``,
-    ``load``, ``lag_interval_s``, ``live``, ``on_decision``.
+    Raises what ``Consumer`` and `loadwise.kafka_python_consumer` raise, and `UnsupportedByClientError` for a setting
+    that is not supported.
 
-    Raises what that and ``Consumer`` raise, and `UnsupportedByClientError` for a setting that it cannot support.
+    Args:
+        config: The configuration of ``Consumer``, including callbacks, but without ``partition.assignment.strategy``
+            and ``group.protocol``.
+        options: ``assignor``, ``capacity``, ``load``, ``lag_interval_s``, ``live`` and ``on_decision``, as for
+            `loadwise.kafka_python_consumer`.
+
     """
     return ConfluentConsumer(config, **options)
 

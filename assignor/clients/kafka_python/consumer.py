@@ -103,23 +103,28 @@ def kafka_python_consumer(
     on_decision: Callable[[Decision], None] | None = None,
     **config: Any,
 ) -> KafkaPythonConsumer:
-    """Make a ``KafkaConsumer`` whose group uses our assignors.
+    """Return a ``KafkaConsumer`` whose group uses one of loadwise's assignors.
 
-    ``config`` takes the client's own keyword arguments, except ``partition_assignment_strategy``. ``assignor``,
-    ``capacity`` and ``load`` are those of `assignor`. ``assignor`` may also be a list in order of preference, such as
-    ``["weighted", "range"]`` during an upgrade. The group uses the first name that all members have; one eager name
-    makes this member eager.
-
-    Without a ``load``, weighted uses the group's demand: the arrivals and the backlog of each partition. The group's
-    leader reads them every ``lag_interval_s`` with the client's own settings. It measures the members' capacities if no
-    ``capacity`` is given, and requests a rebalance if that pays. ``live`` (`LiveSettings`) configures when; False:
-    never. ``on_decision`` is called with decisions in a thread of its own. ``load`` may also be a function of the
-    group's lag, which every member then reads. With the user's own load, no rebalance is requested,
-    and ``live`` and ``on_decision`` are refused.
-
-    A broker must answer within 9 seconds, or ``bootstrap_timeout_ms``; otherwise ``KafkaTimeoutError`` names the cause.
+    A broker must answer within 9 seconds, or within ``bootstrap_timeout_ms``. Otherwise ``KafkaTimeoutError`` names the
+    cause.
 
     Raises what `assignor` and ``KafkaConsumer`` raise, and `TypeError` or `ValueError` that names a bad argument.
+
+    Args:
+        topics: The topics to subscribe to.
+        group_id: The consumer group.
+        assignor: A name, an assignor object, or a list in order of preference, such as ``["weighted", "range"]``
+            during an upgrade. The group uses the first name that all members have. One eager name makes this member
+            eager.
+        capacity: How fast this member is, relative to the other members. By default it is learned.
+        load: What ``weighted`` balances: a load source, or a function that turns the group's lag into one. By default
+            it is the group's demand, that is, the arrivals and the backlog of each partition. With another load, except
+            a `PolledLoad`, no rebalance is requested, and ``live`` and ``on_decision`` are refused.
+        lag_interval_s: The seconds between two readings of the offsets, by the leader, with the client's own settings.
+        live: When the leader requests a rebalance for the load; False means never.
+        on_decision: Is called with each decision of the leader, in a separate thread.
+        config: All keyword arguments of ``KafkaConsumer`` except ``partition_assignment_strategy``.
+
     """
     options = Options(
         assignor=assignor,

@@ -107,7 +107,7 @@ _RELATED: ContextVar[_Block | None] = ContextVar("loadwise_related", default=Non
 
 
 class Dispatcher:
-    """Sends each batch to the broker that has room for it, and keyed records where the client puts their keys.
+    """Sends each batch to a broker that has room for it, and records with a key where the client would.
 
     ``metrics`` are loads of brokers by name, besides ``latency`` and ``in_flight``, which the producer sees itself.
     ``weights`` say how much each of them matters, 1 by default. The table of brokers is rebuilt every ``lease_s``

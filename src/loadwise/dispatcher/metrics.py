@@ -51,14 +51,14 @@ def loads_of_leaders(source: LoadSource, leaders: Mapping[str, Mapping[int, int]
 
 
 class PromQL:
-    """A metric that Prometheus has for each broker: the newest value of a query.
+    """A metric of each broker from Prometheus: the latest value of a query.
 
     ::
 
         PromQL("http://prometheus:9090", "rate(kafka_server_brokertopicmetrics_bytesin_total[1m])", label="broker_id")
 
-    ``label`` is the label with the broker's node id. If it has something else, as ``kafka-0:9404``, ``nodes`` maps that
-    to node ids. Series of one broker add up. Raises `BadDispatcherError` for a wrong address.
+    ``label`` is the label with the broker's node id. If its values are different, such as ``kafka-0:9404``, ``nodes``
+    maps them to node ids. Several series of one broker are summed. Raises `BadDispatcherError` for a wrong address.
     """
 
     def __init__(self, url: str, query: str, *, label: str, nodes: Mapping[str, int] | None = None) -> None:
@@ -110,10 +110,10 @@ class PromQL:
 
 
 class LogDirGrowth:
-    """A metric of the brokers' log directories: how many bytes a second they grow (DescribeLogDirs).
+    """The growth of each broker's log directories, in bytes per second (DescribeLogDirs).
 
-    ``config`` are arguments of kafka-python's `KafkaAdminClient`, which needs the right to describe the cluster. Raises
-    `TypeError` for another one, and `ValueError` for an address that is no HOST:PORT.
+    ``config`` takes arguments of kafka-python's `KafkaAdminClient`, which needs the right to describe the cluster.
+    Raises `TypeError` for other arguments, and `ValueError` for an address that is not HOST:PORT.
     """
 
     def __init__(self, bootstrap_servers: str, *, clock: Callable[[], float] = time.monotonic, **config: Any) -> None:

@@ -33,8 +33,8 @@ PartitionOf = Callable[[bytes, int], int]
 class SpreadKeys:
     """Sends each record of a key to the least loaded of its candidate partitions, for consumers that merge keys.
 
-    Records of one key are no longer in order, and are in up to as many partitions as the key has candidates. Raises
-    `BadDispatcherError`.
+    Records with the same key are no longer in order. They are spread over at most as many partitions as the key has
+    candidates. Raises `BadDispatcherError`.
     """
 
     choices: int = 2

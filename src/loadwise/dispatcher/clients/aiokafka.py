@@ -22,10 +22,10 @@ except ImportError as error:
 
 
 def aiokafka_producer(*, dispatcher: Dispatcher | None = None, **config: Any) -> AiokafkaProducer:
-    """Return an `aiokafka.AIOKafkaProducer` that sends each batch to the broker with room for it.
+    """Return an `aiokafka.AIOKafkaProducer` that sends each batch to a broker that has room for it.
 
-    ``config`` are the arguments of `AIOKafkaProducer` except ``partitioner``, which is given neither topic nor size.
-    Raises `BadDispatcherError` for a partitioner, and if the dispatcher serves another producer.
+    ``config`` takes the arguments of `AIOKafkaProducer` except ``partitioner``, which would receive neither topic nor
+    size. Raises `BadDispatcherError` for a partitioner, and if the dispatcher already has a producer.
     """
     if "partitioner" in config:
         raise BadDispatcherError("the dispatcher is the partitioner; leave out partitioner=")

@@ -77,10 +77,10 @@ _DEFAULT_PARTITIONER = "consistent_random"
 
 
 def confluent_producer(config: Mapping[str, Any], *, dispatcher: Dispatcher | None = None) -> ConfluentProducer:
-    """Return a `confluent_kafka.Producer` that sends each batch to the broker with room for it.
+    """Return a `confluent_kafka.Producer` that sends each batch to a broker that has room for it.
 
     ``config`` is that of `Producer`. Raises `BadDispatcherError` for ``partitioner_cb`` and
-    ``delivery.report.only.error``, and if the dispatcher serves another producer.
+    ``delivery.report.only.error``, and if the dispatcher already has a producer.
     """
     return ConfluentProducer(free_dispatcher(dispatcher), config)
 

@@ -27,10 +27,10 @@ except ImportError as error:
 
 
 def kafka_python_producer(*, dispatcher: Dispatcher | None = None, **config: Any) -> KafkaProducer:
-    """Return a `kafka.KafkaProducer` that sends each batch to the broker with room for it.
+    """Return a `kafka.KafkaProducer` that sends each batch to a broker that has room for it.
 
-    ``config`` are the arguments of `KafkaProducer` except ``partitioner``. Raises `BadDispatcherError` for a
-    partitioner, and if the dispatcher serves another producer; `TypeError` for an unknown argument; and what
+    ``config`` takes the arguments of `KafkaProducer` except ``partitioner``. Raises `BadDispatcherError` for a
+    partitioner, and if the dispatcher already has a producer; `TypeError` for an unknown argument; and what
     `KafkaProducer` raises.
     """
     if "partitioner" in config:
