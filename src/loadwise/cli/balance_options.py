@@ -115,7 +115,7 @@ def add_options(parser: Parser) -> None:
         help=f"write {PATTERN} for Kafka's tools there, to be executed in order; those of an earlier plan are removed",
     )
     shown.add_argument(
-        "--html", type=Path, metavar="FILE", help="write a page too: the table, and a picture of each resource"
+        "--html", type=Path, metavar="FILE", help="also write a page with the table and a chart for each resource"
     )
     shown.add_argument("--json", dest="as_json", action="store_true", help="print JSON instead of the table")
 
