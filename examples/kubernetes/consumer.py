@@ -1,7 +1,8 @@
-"""The program of consumer.yaml: a consumer with metrics and probes on port 8000, which stops on SIGTERM.
+"""The program of consumer.yaml: a consumer with metrics and probes on port 8000.
 
-/live fails when `poll` was not called for max.poll.interval.ms: the loop hangs, and Kubernetes restarts the pod.
-/ready succeeds once the member has had partitions. Both leave out the lag, because a restart makes it worse.
+/live fails if `poll` was not called for max.poll.interval.ms. The loop hangs then, and
+Kubernetes restarts the pod. /ready succeeds once the member has had partitions. Both
+ignore the lag, because a restart would make it worse. SIGTERM stops the program.
 """
 
 import argparse

@@ -7,7 +7,7 @@ CLIENTS = {
     "aiokafka": "aiokafka (`aiokafka_consumer`)",
     "confluent-consumer": "confluent-kafka (`confluent_consumer`)",
     "confluent-aio": "confluent-kafka for asyncio (`confluent_aio_consumer`)",
-    "java": "Java beside them, with Kafka's own assignors",
+    "java": "Java, in the same group, with Kafka's own assignors",
 }
 COLUMNS = (
     *("join", "leave", "crash", "static restart", "cooperative move", "commit fencing"),
@@ -16,21 +16,23 @@ COLUMNS = (
 BROKERS = {"loadwise": "L", "apache": "K"}
 HEAD = """# Clients in a group
 
-What members of each client did in a test, in a group with another client's member, while records were produced:
-**K** on Apache Kafka 4.3.1, **L** on loadwise's coordinator, - not possible or not tried. The test run makes this page:
-`LOADWISE_MATRIX=1 make test-kafka KAFKA=kafka TESTS=tests/interop/test_client_matrix.py`.
+For each client, the table shows what its members did in a test, in a group with a member of another client, while
+records were produced: **K** on Apache Kafka 4.3.1, **L** on loadwise's coordinator, - not possible or not tried. A test
+run writes this page: `LOADWISE_MATRIX=1 make test-kafka KAFKA=kafka TESTS=tests/interop/test_client_matrix.py`.
 
 """
 FOOT = """
-- **join**, **leave**, **crash** (killed with SIGKILL): every partition has one owner again, and no record is missed.
-- **static restart**: a member with a group instance id gets its partitions back, and no other member notices.
-- **cooperative move**: what a member keeps when another one joins, it holds all the time (`cooperative-sticky`).
-- **commit fencing**: a member that is stopped (SIGSTOP) until its session is over, and goes on later, moves no
+- **join**, **leave**, **crash** (killed with SIGKILL): afterwards every partition has exactly one owner, and no
+  record is missed.
+- **static restart**: a member with a group instance id gets its partitions back, and the other members notice nothing.
+- **cooperative move**: when another member joins, a member holds the partitions that it keeps all the time
+  (`cooperative-sticky`).
+- **commit fencing**: a member is stopped (SIGSTOP) until its session has ended. When it continues, it moves no
   committed offset back.
-- **drift**: three members of this client, each able to process 900 records/s. All of the load, 1,350/s, moves to the
-  partitions of one member. Within a minute the lag of all is below 900 again, after at most three rebalances.
-- **upgrade**: from `range` by `["weighted", "range"]` to `weighted`, member by member; **downgrade**: the way back. No
-  record is missed. Java has no such assignors.
+- **drift**: three members of this client, each able to process 900 records/s. The whole load, 1,350/s, moves to the
+  partitions of one member. Within a minute, and after at most three rebalances, the total lag is below 900 again.
+- **upgrade**: members change from `range` to `["weighted", "range"]`, and then to `weighted`, one by one.
+  **downgrade**: the same in the other direction. No record is missed. Java does not have these assignors.
 """
 
 
