@@ -85,7 +85,7 @@ def table(courses: Sequence[Course]) -> str:
         ("---", *["---:"] * len(courses)),
         ("lag of the slowest member, mean", *(f"{course.late_s:.1f} s" for course in courses)),
         ("its largest lag, records", *(f"{course.peak:,}" for course in courses)),
-        ("recovered after the shift in", *(calm(course.recovered_s(script.shift_s, script.crash_s)) for course in courses)),
+        ("recovery after the shift", *(calm(course.recovered_s(script.shift_s, script.crash_s)) for course in courses)),
         ("rebalances", *(str(course.rebalances) for course in courses)),
     ]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
