@@ -37,7 +37,7 @@ class Optimal:
         if cells > MOST_CELLS:
             raise GroupTooLargeError(
                 f"optimal supports up to {MOST_CELLS:,} partitions x members; this group has {group.size:,} x"
-                f" {len(group.members):,}; use sticky, which has the same aims at any size"
+                f" {len(group.members):,}; use sticky, which has the same goals at any size"
             )
         owner = np.full(group.size, NOBODY, np.int32)
         if cells:

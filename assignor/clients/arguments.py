@@ -22,13 +22,13 @@ def check_arguments(
     """Raise `TypeError` or `ValueError` for bad topics, a bad group id or interval, or an option that is set twice."""
     for topic in topics:
         if not isinstance(topic, str):
-            raise TypeError(f"{topic!r} is not a topic; give the names of topics one by one, without a list")
+            raise TypeError(f"{topic!r} is not a topic; pass topic names as separate arguments, not as a list")
     if "partition_assignment_strategy" in config:
         raise TypeError("partition_assignment_strategy is replaced by `assignor`; give one of them")
     if not isinstance(group_id, str):
-        raise TypeError(f"group_id is {group_id!r}; it must be the name of a group, which its members share")
+        raise TypeError(f"group_id is {group_id!r}; it must be the name of the group that the members share")
     if not group_id:
-        raise ValueError("group_id is empty; it must be the name of a group, which its members share")
+        raise ValueError("group_id is empty; it must be the name of the group that the members share")
     if not isinstance(lag_interval_s, int | float) or isinstance(lag_interval_s, bool):
         raise TypeError(f"lag_interval_s is {lag_interval_s!r}; it must be a number of seconds")
     if not 0 < lag_interval_s < math.inf:

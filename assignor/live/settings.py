@@ -32,7 +32,7 @@ class LiveSettings:
     def __post_init__(self, most_per_hour: None) -> None:
         if most_per_hour is not None:
             raise BadGroupError(
-                "most_per_hour is no setting any more; use standstill, the share of time for which members may stand"
+                "most_per_hour is no longer a setting; use standstill, the share of time for which members may stand"
                 " still for rebalances, such as 0.025"
             )
         if not isinstance(self.cost, Mapping):

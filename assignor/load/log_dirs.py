@@ -18,7 +18,7 @@ def replica_sizes(answers: Iterable[Mapping[str, Any]]) -> dict[tuple[tuple[str,
             if directory["error_code"]:
                 raise LogDirError(
                     f"log directory {directory['log_dir']} of broker {answer['broker']} is offline (error"
-                    f" {directory['error_code']}); mend its disk and start the broker again"
+                    f" {directory['error_code']}); repair its disk and start the broker again"
                 )
             for topic in directory["topics"]:
                 for partition in topic["partitions"]:

@@ -104,7 +104,7 @@ def _partition(key: Any) -> tuple[str, int]:
     except (TypeError, ValueError):
         topic, number = None, -1
     if not isinstance(topic, str) or not 0 <= number < _MOST_PARTITIONS:
-        raise BadGroupError(f"read() returned a load for {key!r}, which is no topic and no (topic, partition)")
+        raise BadGroupError(f"read() returned a load for {key!r}, which is neither a topic nor a (topic, partition)")
     return topic, number
 
 

@@ -70,7 +70,7 @@ class FixedLoad:
             raise BadGroupError(f"load is {self.load!r}; it must map topics to the loads of their partitions")
         for topic, loads in self.load.items():
             if not isinstance(topic, str):
-                raise BadGroupError(f"load has {topic!r}, which is no topic; it must map names of topics to loads")
+                raise BadGroupError(f"load has {topic!r}, which is not a topic; it must map topic names to loads")
             loads_of(loads, topic)
 
     def snapshot(self, topics: Collection[str]) -> LoadSnapshot:  # noqa: ARG002 (the interface's)

@@ -65,7 +65,7 @@ class Brokers:
         if brokers > MAX_BROKERS:
             raise BadClusterError(f"{brokers:,} brokers; a cluster has at most {MAX_BROKERS:,} here")
         if len(racks) > brokers:
-            raise BadClusterError(f"{len(racks)} racks for {brokers} brokers; give at most one rack a broker")
+            raise BadClusterError(f"{len(racks)} racks for {brokers} brokers; give at most one rack per broker")
         self.nodes = tuple(
             Node(FIRST_NODE_ID + index, racks[index % len(racks)] if racks else None) for index in range(brokers)
         )

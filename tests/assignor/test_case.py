@@ -171,7 +171,7 @@ def test_a_defect_of_ours_is_told_and_the_next_line_is_answered(monkeypatch: pyt
     result = invoke(["assign"], input=json.dumps(case(id=1)) + "\n" + json.dumps(case(id="fine")))
     bad, good = map(json.loads, result.stdout.splitlines())
     assert bad["id"] == 1
-    assert "a defect of loadwise, its traceback is on standard error: IndexError(" in bad["error"]
+    assert "a defect in loadwise; the traceback is on standard error: IndexError(" in bad["error"]
     assert "IndexError: list index out of range" in result.stderr
     assert good["members"]["b"] == [["t", 2]]
 

@@ -83,7 +83,7 @@ def test_bad_weights_are_refused(weights: dict[str, float], message: str) -> Non
     ("load", "message"),
     [
         ([1, 2], r"^load is \[1, 2\]; it must map topics"),
-        ({1: [1.0]}, "^load has 1, which is no topic"),
+        ({1: [1.0]}, "^load has 1, which is not a topic"),
         ({"clicks": 5}, "^the load of clicks is 5; it must be a list"),
         ({"clicks": None}, "^the load of clicks is None; it must be a list"),
         ({"clicks": "123"}, "^the load of clicks is '123'; it must be a list"),

@@ -144,7 +144,7 @@ def test_a_broker_that_is_down_has_offline_replicas(brokers: ThreadedCoordinator
     [
         (
             lambda faults: faults.answer("DescribeLogDirs", "KAFKA_STORAGE_ERROR", broker=2),
-            "KafkaStorageError: broker 2 does not describe its log directories; mend its disk",
+            "KafkaStorageError: broker 2 does not describe its log directories; repair its disk",
         ),
         (lambda faults: faults.answer("DescribeLogDirs", "CLUSTER_AUTHORIZATION_FAILED"), "give the user the right to"),
         (lambda faults: faults.disconnect("DescribeLogDirs", times=None, broker=2), "broker 2: socket disconnected"),

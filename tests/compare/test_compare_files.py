@@ -84,7 +84,7 @@ def test_what_python_writes_is_read_back(loads: dict[str, list[float]]) -> None:
         ("", "loads.csv: the file is empty; expected the header topic,partition,load"),
         ("t,0,1\n", "loads.csv, line 1: the header is 't,0,1'; expected topic,partition,load"),
         ("topic,partition,lag\n", "line 1: the header is 'topic,partition,lag'; expected topic,partition,load"),
-        ("topic,partition,load\n", "loads.csv: nothing is to be assigned"),
+        ("topic,partition,load\n", "loads.csv: there is nothing to assign"),
         ("topic,partition,load\nt,0\n", "loads.csv, line 2: 2 fields; expected 3: topic,partition,load"),
         ("topic,partition,load\n\nt,0,many\n", "loads.csv, line 3, column load: 'many'; expected a finite number"),
         ("topic,partition,load\nt,0,-1\n", "line 2, column load: '-1'; expected a finite number of 0 or more"),

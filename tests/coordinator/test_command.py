@@ -59,7 +59,7 @@ AUTHORIZER = ["--config", "authorizer.class.name=org.apache.kafka.metadata.autho
     [
         (["--listen", "nowhere"], "is not HOST:PORT"),
         (["--listen", "127.0.0.1:99999"], "is not HOST:PORT"),
-        (["--topic", "flights"], "is no NAME:PARTITIONS"),
+        (["--topic", "flights"], "is not NAME:PARTITIONS"),
         (["--topic", "flights:0"], "at least 1"),
         (["--brokers", "100000"], "100,000 brokers; a cluster has at most 1,000 here"),
         (
@@ -69,7 +69,7 @@ AUTHORIZER = ["--config", "authorizer.class.name=org.apache.kafka.metadata.autho
         (["--brokers", "2", "--advertise", "a:65535"], "2 brokers from port 65535 on: ports range from 1 to 65535"),
         (["--listen", "0.0.0.0:0"], "--allow-remote"),
         (["--listen", "0.0.0.0:0", "--allow-remote"], "--advertise"),
-        (["--config", "num.partitions"], "is no NAME=VALUE"),
+        (["--config", "num.partitions"], "is not NAME=VALUE"),
         (
             ["--config", "num.partition=3"],
             "loadwise coordinator: Kafka has no setting num.partition (did you mean 'num.partitions'?)",

@@ -106,7 +106,9 @@ def member_settings(librdkafka: Mapping[str, Any], oauth_cb: Callable[[str], Any
     settings = {ALIASES.get(name, name): value for name, value in librdkafka.items()}
     for name, remedy in REFUSED.items():
         if name in settings:
-            raise UnsupportedByClientError(f"{name} is not for a consumer with one of our assignors: {remedy}")
+            raise UnsupportedByClientError(
+                f"{name} is not supported for a consumer with one of loadwise's assignors: {remedy}"
+            )
     answer = dict(DEFAULTS)
     answer |= {TEXT[name]: str(value) for name, value in settings.items() if name in TEXT}
     answer |= {own: milliseconds(name, settings[name]) for name, own in MILLISECONDS.items() if name in settings}

@@ -104,7 +104,7 @@ def _explained(error: KafkaError) -> UnreadableClusterError | ChangedClusterErro
     if isinstance(error, AuthorizationError):
         reason, remedy = type(error).__name__, "give the user the right to DESCRIBE the cluster and all topics"
     elif isinstance(error, KafkaStorageError):
-        reason, remedy = str(error), "mend its disk, and start that broker again"
+        reason, remedy = str(error), "repair its disk, and start that broker again"
     else:
         reason, remedy = str(error), "try again when all brokers are up"
     return UnreadableClusterError(f"the cluster cannot be read: {reason}; {remedy}")

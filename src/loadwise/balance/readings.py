@@ -63,7 +63,7 @@ class Metadata:
                 for offline in partition.get("offline_replicas") or ():
                     raise UnfitClusterError(
                         f"the replica of partition {topic['name']}-{number} on broker {offline} is offline; start that"
-                        " broker, mend its disk, or move its replicas with kafka-reassign-partitions.sh"
+                        " broker, repair its disk, or move its replicas with kafka-reassign-partitions.sh"
                     )
                 placed[topic["name"], number] = Placed(
                     tuple(partition["replica_nodes"]),

@@ -61,7 +61,7 @@ def answer(line: bytes) -> dict[str, Any]:
         return {**_id(given), "error": str(error)}
     except Exception as error:  # noqa: BLE001 (the next line is owed its answer whatever is wrong with us at this one)
         traceback.print_exc()
-        return {**_id(given), "error": f"a defect of loadwise, its traceback is on standard error: {error!r}"}
+        return {**_id(given), "error": f"a defect in loadwise; the traceback is on standard error: {error!r}"}
     return {**_id(given), "members": members, "elapsed_ms": round(elapsed_ms, 3)}
 
 

@@ -154,11 +154,11 @@ def _situation(options: argparse.Namespace) -> Situation:
     if (servers is None) != (options.group is None):
         raise BadInputError("--bootstrap-servers HOST:PORT and --group ID go together")
     if options.command_config is not None and servers is None:
-        raise BadInputError("--command-config FILE tells how to connect, and needs --bootstrap-servers and --group")
+        raise BadInputError("--command-config FILE says how to connect, and needs --bootstrap-servers and --group")
     if load is not None and servers is None:
         raise BadInputError(f"--load {load} needs a running group: --bootstrap-servers and --group")
     if options.horizon_s is not None and load is not LiveLoad.DEMAND:
-        raise BadInputError("--horizon, the time in which the lag is drained, needs --load demand")
+        raise BadInputError("--horizon, the time in which the lag should be drained, needs --load demand")
     given = [each for each in (options.case, loads, servers, options.scenario_name) if each is not None]
     if len(given) != 1:
         raise BadInputError(f"{len(given) or 'no'} group{'s' * (len(given) > 1)} given; {_SOURCES}")

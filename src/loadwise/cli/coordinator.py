@@ -295,12 +295,12 @@ def _address(text: str) -> tuple[str, int]:
 def _topic(text: str) -> tuple[str, int]:
     name, colon, partitions = text.rpartition(":")
     if not colon or not name or not partitions.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no NAME:PARTITIONS")
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME:PARTITIONS")
     return name, int(partitions)
 
 
 def _config(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE")
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     return name.strip(), value.strip()

@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
     table: Path = options.table
     checkpoint: Path | None = options.checkpoint
     if any(importlib.util.find_spec(name) is None for name in ("pyspark", "pyarrow", "aiokafka")):
-        return _failed(f"it takes Spark, which is not installed; get it with: {pip_install('spark')}", 1)
+        return _failed(f"it needs Spark, which is not installed; get it with: {pip_install('spark')}", 1)
     try:
         source = _source(options)
         if source is not None:
@@ -191,8 +191,8 @@ def _refuse_another(table: Path, checkpoint: Path) -> None:
     known = (int(path.name) for path in checkpoint.glob("offsets/*") if path.name.isdecimal())
     if max(written, default=-1) > max(known, default=-1):
         raise BadConnectionError(
-            f"{table} was written with another checkpoint than {checkpoint}, and its rows would be replaced; give that"
-            " one, or another folder for the table"
+            f"{table} was written with a different checkpoint, not {checkpoint}, and its rows would be replaced;"
+            " give that one, or another folder for the table"
         )
 
 

@@ -126,7 +126,9 @@ def _rows(text: str, name: str) -> Iterator[tuple[int, str, int, float | None]]:
     except csv.Error as error:
         raise BadInputError(f"{name}, line {reader.line_num}: not CSV ({error}); expected {_header_line()}") from error
     if header is None:
-        raise BadInputError(f"{name}: the file is empty; expected the header {_header_line()} and a row a partition")
+        raise BadInputError(
+            f"{name}: the file is empty; expected the header {_header_line()} and one row per partition"
+        )
 
 
 def _header(row: Sequence[str], name: str, line: int) -> list[str]:

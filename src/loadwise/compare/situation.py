@@ -64,9 +64,9 @@ class Situation:
         except BadGroupError as error:
             raise BadInputError(str(error)) from error
         if not group.members:
-            raise BadInputError("the group has no members; it takes at least one to assign partitions to")
+            raise BadInputError("the group has no members; at least one is needed to assign partitions")
         if not group.size:
-            raise BadInputError("nothing is to be assigned: no member subscribes to a topic that has partitions")
+            raise BadInputError("there is nothing to assign: no member subscribes to a topic that has partitions")
         return group
 
     def under(self, assignor: Assignor) -> GroupSnapshot:

@@ -104,7 +104,7 @@ class PromQL:
             return self._nodes[name]
         if not name.isdecimal():
             raise ValueError(
-                f"the label {self._label!r} is {name!r}, which is no node id: give nodes={{{name!r}: ...}}"
+                f"the label {self._label!r} is {name!r}, which is not a node id: give nodes={{{name!r}: ...}}"
             )
         return int(name)
 

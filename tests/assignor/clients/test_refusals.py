@@ -45,7 +45,7 @@ def test_a_factory_refuses_what_it_cannot_use_before_it_connects(factory):
         factory("t", group_id="g", load=lambda _: None)
     with pytest.raises(TypeError, match="group_id"):
         factory("t")
-    with pytest.raises(TypeError, match="group_id is None; it must be the name of a group"):
+    with pytest.raises(TypeError, match="group_id is None; it must be the name of the group"):
         factory("t", group_id=None)
     with pytest.raises(ValueError, match="group_id is empty"):
         factory("t", group_id="")
@@ -63,7 +63,7 @@ def test_a_factory_refuses_what_it_cannot_use_before_it_connects(factory):
         factory("t", group_id="g", lag_interval_s=0)
     with pytest.raises(TypeError, match="session_timeout_ms is 'x'; it must be a number of milliseconds"):
         factory("t", group_id="g", session_timeout_ms="x")
-    with pytest.raises(TypeError, match=r"\['t'\] is not a topic; give the names of topics one by one"):
+    with pytest.raises(TypeError, match=r"\['t'\] is not a topic; pass topic names as separate arguments"):
         factory(["t"], group_id="g")
     with pytest.raises(TypeError, match=r"assignor is <class '.*Weighted'>; it must be the name"):
         factory("t", group_id="g", assignor=Weighted)

@@ -26,7 +26,7 @@ def test_a_cost_that_cannot_be_names_its_topic(cost):
         ({"healthy": "x"}, "healthy is 'x'; it must be a finite number of 0 or more"),
         ({"standstill": None}, "standstill is None; it must be"),
         ({"standstill": 2}, "standstill is 2; it must be a share"),
-        ({"most_per_hour": 6}, "most_per_hour is no setting any more; use standstill"),
+        ({"most_per_hour": 6}, "most_per_hour is no longer a setting; use standstill"),
         ({"healthy": True}, "healthy is True; it must be"),
         ({"least_gain": -0.1}, "least_gain is -0.1; it must be"),
         ({"dry_run": "no"}, "dry_run is 'no'; it must be True or False"),
