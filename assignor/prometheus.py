@@ -83,50 +83,50 @@ class GroupCollector(Collector):
             )
             age.add_metric(group, member.reading_age_s)
             yield age
-            yield from self._of_decision(decision)
+            yield from decision_metrics(decision, self._group_id)
 
-    def _of_decision(self, decision: Decision) -> Iterator[Metric]:
-        judged = decision.judgement
-        labels = ["group", "member"]
-        columns = [
-            ("loadwise_member_demand", "Records that a member has to process in a second", judged.demand),
-            ("loadwise_member_lag", "Records that wait for a member", decision.lag),
+
+def decision_metrics(decision: Decision, group_id: str) -> Iterator[Metric]:
+    """Yield the metrics of a group's load."""
+    judged = decision.judgement
+    labels = ["group", "member"]
+    columns = [
+        ("loadwise_member_demand", "Records that a member has to process in a second", judged.demand),
+        ("loadwise_member_lag", "Records that wait for a member", decision.lag),
+    ]
+    if judged.known:
+        columns += [
+            ("loadwise_member_capacity", "Records that a member can process in a second", decision.capacity_per_s),
+            ("loadwise_member_utilisation_ratio", "Demand over capacity of a member", judged.before),
         ]
-        if judged.known:
-            columns += [
-                ("loadwise_member_capacity", "Records that a member can process in a second", decision.capacity_per_s),
-                ("loadwise_member_utilisation_ratio", "Demand over capacity of a member", judged.before),
-            ]
-        for name, text, values in columns:
-            family = GaugeMetricFamily(name, text, labels=labels)
-            for member, value in zip(decision.members, values.tolist(), strict=True):
-                family.add_metric([self._group_id, member], value)
-            yield family
-        mean = float(judged.demand.sum()) / float(decision.capacity_per_s.sum())
-        imbalance = GaugeMetricFamily(
-            "loadwise_imbalance_ratio", "Utilisation of the busiest member over that of the group", labels=["group"]
+    for name, text, values in columns:
+        family = GaugeMetricFamily(name, text, labels=labels)
+        for member, value in zip(decision.members, values.tolist(), strict=True):
+            family.add_metric([group_id, member], value)
+        yield family
+    mean = float(judged.demand.sum()) / float(decision.capacity_per_s.sum())
+    imbalance = GaugeMetricFamily(
+        "loadwise_imbalance_ratio", "Utilisation of the busiest member over that of the group", labels=["group"]
+    )
+    imbalance.add_metric([group_id], judged.worst / mean if mean else 1.0)
+    missing = GaugeMetricFamily("loadwise_members_missing", "Members that the group lacks", labels=["group"])
+    missing.add_metric([group_id], decision.missing)
+    slow = GaugeMetricFamily(
+        "loadwise_members_too_slow", "Members without a partition because of their speed", labels=["group"]
+    )
+    slow.add_metric([group_id], len(decision.too_slow))
+    yield from (imbalance, missing, slow)
+    if decision.saved_s is not None:
+        lag = GaugeMetricFamily(
+            "loadwise_lag_seconds", "Lag of the worst member in time of arrivals, estimated", labels=["group"]
         )
-        imbalance.add_metric([self._group_id], judged.worst / mean if mean else 1.0)
-        missing = GaugeMetricFamily("loadwise_members_missing", "Members that the group lacks", labels=["group"])
-        missing.add_metric([self._group_id], decision.missing)
-        slow = GaugeMetricFamily(
-            "loadwise_members_too_slow", "Members without a partition because of their speed", labels=["group"]
+        lag.add_metric([group_id], decision.lag_s)
+        saved = GaugeMetricFamily(
+            "loadwise_lag_saved_seconds", "How much less this is than under sticky", labels=["group"]
         )
-        slow.add_metric([self._group_id], len(decision.too_slow))
-        yield from (imbalance, missing, slow)
-        if decision.saved_s is not None:
-            lag = GaugeMetricFamily(
-                "loadwise_lag_seconds", "Lag of the worst member in time of arrivals, estimated", labels=["group"]
-            )
-            lag.add_metric([self._group_id], decision.lag_s)
-            saved = GaugeMetricFamily(
-                "loadwise_lag_saved_seconds", "How much less this is than under sticky", labels=["group"]
-            )
-            saved.add_metric([self._group_id], decision.saved_s)
-            yield from (lag, saved)
-        if decision.wanted is not None:
-            wanted = GaugeMetricFamily(
-                "loadwise_members_wanted", "Members that the group should have", labels=["group"]
-            )
-            wanted.add_metric([self._group_id], decision.wanted)
-            yield wanted
+        saved.add_metric([group_id], decision.saved_s)
+        yield from (lag, saved)
+    if decision.wanted is not None:
+        wanted = GaugeMetricFamily("loadwise_members_wanted", "Members that the group should have", labels=["group"])
+        wanted.add_metric([group_id], decision.wanted)
+        yield wanted

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import signal
 import sys
 import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadwise.assignor.errors import BadGroupError, MissingClientError
-from loadwise.cli.parser import Parser, add_command_config
+from loadwise.cli.parser import Parser, add_command_config, whole_number
 from loadwise.cli.text_files import read_settings
 from loadwise.cli.uncommitted import add_uncommitted
 from loadwise.compare.situation import Uncommitted
@@ -17,6 +22,11 @@ from loadwise.running_group.errors import BadConnectionError, RunningGroupError
 
 if TYPE_CHECKING:
     import argparse
+
+    from loadwise.assignor.live.decision import Decision
+    from loadwise.running_group.admin import GroupAdmin
+    from loadwise.running_group.members import GroupReading
+    from loadwise.steer.steering import Steering
 
 DESCRIPTION = """Steer a group by its load: members in Java, C#, Go or any language get the plans of `weighted`.
 
@@ -27,6 +37,8 @@ EPILOG = """examples:
   loadwise steer --bootstrap-servers broker:9092 --group billing --dry-run
   loadwise steer --bootstrap-servers broker:9092 --group billing"""
 
+_WINDOW_S = 30.0  # over which `loadwise watch` measures rates
+
 
 def add_options(parser: Parser) -> None:
     """Add the options of the command."""
@@ -36,12 +48,31 @@ def add_options(parser: Parser) -> None:
     add_uncommitted(where)
     add_command_config(where)
     how = parser.add_argument_group("how")
+    how.add_argument(
+        "--votes",
+        type=whole_number(least=1),
+        default=1,
+        metavar="NUMBER",
+        help="join with this number of members, which outvotes fewer members that name another assignor (franz-go)",
+    )
+    out = parser.add_argument_group("output")
+    out.add_argument(
+        "--json", dest="as_json", action="store_true", help="print a JSON object for each reading; logs go to stderr"
+    )
+    out.add_argument(
+        "--history",
+        type=Path,
+        metavar="FILE",
+        help="write the newest readings and decisions at the end: `loadwise replay`",
+    )
+    out.add_argument("--metrics-port", type=whole_number(least=1), metavar="PORT", help="serve Prometheus metrics")
     how.add_argument("--dry-run", action="store_true", help="log what would be done, and send no plan")
 
 
 def run(options: argparse.Namespace) -> int:
     """Steer until Ctrl-C or SIGTERM; the status is 2 for a wrong connection, 1 where the group cannot be steered."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stdout)
+    logs = sys.stderr if options.as_json else sys.stdout
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=logs)
     logging.getLogger("kafka").setLevel(logging.ERROR)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -52,14 +83,61 @@ def run(options: argparse.Namespace) -> int:
         from loadwise.running_group.admin import connected
         from loadwise.steer.steering import Steering
 
-        with connected(options.bootstrap_servers, settings, client_id="loadwise-steer") as admin:
-            Steering(
+        from_beginning = options.uncommitted is Uncommitted.EARLIEST
+        with ExitStack() as stack:
+            admin = stack.enter_context(connected(options.bootstrap_servers, settings, client_id="loadwise-steer"))
+            steering = Steering(
                 admin,
                 options.group,
                 settings=LiveSettings(dry_run=options.dry_run),
-                from_beginning=options.uncommitted is Uncommitted.EARLIEST,
-            ).run(stop)
+                from_beginning=from_beginning,
+                votes=options.votes,
+                on_reading=_json_lines(admin, from_beginning=from_beginning) if options.as_json else None,
+            )
+            if options.metrics_port is not None:
+                _serve_metrics(steering, options.metrics_port)
+            if options.history is not None:
+                stack.callback(lambda: steering.history().save(options.history))
+            steering.run(stop)
     except (RunningGroupError, MissingClientError, BadGroupError) as error:
         sys.stderr.write(f"loadwise steer: {error}\n")
         return 2 if isinstance(error, BadConnectionError) else 1
+    except OSError as error:
+        sys.stderr.write(f"loadwise steer: {error}\n")
+        return 2
     return 0
+
+
+def _json_lines(admin: GroupAdmin, *, from_beginning: bool) -> Callable[[GroupReading, Decision | None], None]:
+    """Return what prints a reading as `loadwise watch --json` does, with the decision about it."""
+    from loadwise.running_group.reading import read_retention_ms
+    from loadwise.watch.as_json import as_json
+    from loadwise.watch.status import status
+    from loadwise.watch.verdict import StandingVerdict
+
+    standing = StandingVerdict()
+    seen: deque[GroupReading] = deque()
+    retention_ms: dict[str, int] = {}
+
+    def show(reading: GroupReading, decision: Decision | None) -> None:
+        while seen and reading.at_s - seen[0].at_s > _WINDOW_S:
+            seen.popleft()
+        seen.append(reading)
+        retention_ms.update(read_retention_ms(admin, [each for each in reading.partitions if each not in retention_ms]))
+        now = status(list(seen), from_beginning=from_beginning, retention_ms=retention_ms)
+        line = as_json(now, standing.after(now), None)
+        line |= {"decision": None if decision is None else str(decision), "asks": decision is not None and decision.ask}
+        sys.stdout.write(json.dumps(line, allow_nan=False) + "\n")
+        sys.stdout.flush()
+
+    return show
+
+
+def _serve_metrics(steering: Steering, port: int) -> None:
+    from loadwise.steer.prometheus import SteeringCollector  # names the extra, if it is missing
+
+    from prometheus_client import CollectorRegistry, start_http_server  # isort: skip
+
+    registry = CollectorRegistry()
+    registry.register(SteeringCollector(steering))
+    start_http_server(port, registry=registry)

@@ -9,8 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from loadwise.assignor.algorithms.weighted import Weighted
+from loadwise.assignor.group_history import GroupHistory
 from loadwise.assignor.live.decision import Decision
-from loadwise.assignor.live.events import Asked, Assigned
+from loadwise.assignor.live.events import Asked, Assigned, Read
+from loadwise.assignor.live.history import Recorder
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.watch import GroupWatch
 from loadwise.assignor.model import NOBODY, RECORDS_PER_S, Assignment, GroupSnapshot
@@ -25,6 +27,7 @@ class Planner:
     def __init__(self, settings: LiveSettings, *, from_beginning: bool) -> None:
         self._algorithm = Weighted()
         self._watch = GroupWatch(settings, self._algorithm, cooperative=True, slack_s=None)
+        self._recorder = Recorder(self._watch)
         self._from_beginning = from_beginning
         self._owned: Mapping[str, Mapping[str, Sequence[int]]] | None = None
         self._since_ms = 0
@@ -37,12 +40,17 @@ class Planner:
         if owned != self._owned:
             duration_ms = now_ms - self._since_ms if self._since_ms else 0
             self._owned, self._since_ms = owned, 0
-            self._watch.handle(
+            self._recorder.handle(
                 Assigned(at_ms=now_ms, target=assignment(reading), generation=0, duration_ms=duration_ms)
             )
         age_s = self._commits.read(reading)
-        self._watch.read(positions(reading, from_beginning=self._from_beginning, age_s=age_s), now_ms)
-        return self._watch.decide(now_ms)
+        read = positions(reading, from_beginning=self._from_beginning, age_s=age_s)
+        columns = np.array(list(read.values()), np.float64).reshape(-1, 4)
+        return self._recorder.handle(Read(at_ms=now_ms, partitions=list(read), positions=columns))
+
+    def history(self) -> GroupHistory:
+        """Return the newest readings and decisions: 200 readings, or fewer in 8 MB."""
+        return GroupHistory.of(self._recorder.history())
 
     def plan(self, reading: GroupReading, ids: Mapping[str, bytes]) -> Plan:
         """Return the plan for the newest reading; ``ids`` has the id of each topic."""
@@ -52,9 +60,12 @@ class Planner:
         known = {topic: load for topic, load in self._watch.loads().items() if topic in reading.partitions}
         group = GroupSnapshot.of(rows, reading.partitions, load=known, load_unit=RECORDS_PER_S)
         group = replace(group, even_up_to=self._watch.even_up_to(now_ms, asking=True))
-        self._watch.handle(Asked(at_ms=now_ms))
-        self._since_ms = now_ms
         return plan_of(self._algorithm.assign(group), ids)
+
+    def sent(self, reading: GroupReading) -> None:
+        """Take in that the plan for this reading was sent."""
+        self._since_ms = round(1000 * reading.at_s)
+        self._recorder.handle(Asked(at_ms=self._since_ms))
 
 
 class CommitAges:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+import math
 import secrets
 import time
+from collections.abc import Callable
 from threading import Event
 from uuid import UUID
 
+from loadwise.assignor.group_history import GroupHistory
+from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.counted import counted
 from loadwise.protocol.errors import UnencodableError
@@ -16,6 +20,7 @@ from loadwise.running_group.admin import GroupAdmin
 from loadwise.running_group.errors import NoMembersError, UnreadableGroupError
 from loadwise.running_group.members import GroupReading, RunningGroup
 from loadwise.running_group.reading import read
+from loadwise.steer.budget import Budget
 from loadwise.steer.guests import ASSIGNOR, Guests, process_of
 from loadwise.steer.plans import Planner
 
@@ -33,6 +38,8 @@ _STABLE = "Stable"
 class Steering:
     """One process of those that may steer a group: the one that began first does, the others carry its plan.
 
+    ``votes``: how many steering members join at least, for groups in which members name another assignor.
+    ``on_reading`` is called with each reading of the group in its stable state, and the decision after it.
     ``from_beginning``: whether members read a partition without a commit from its beginning (``auto.offset.reset``).
     """
 
@@ -43,7 +50,11 @@ class Steering:
         *,
         settings: LiveSettings | None = None,
         from_beginning: bool = True,
+        votes: int = 1,
+        on_reading: Callable[[GroupReading, Decision | None], None] | None = None,
     ) -> None:
+        self._on_reading = on_reading
+        self._votes = votes
         self._admin, self.group_id = admin, group_id
         self._settings = settings or LiveSettings()
         self._planner = Planner(self._settings, from_beginning=from_beginning)
@@ -53,6 +64,26 @@ class Steering:
         self._sequence = 0
         self._asks = False  # whether the broker must assign again, once it has heard the whole plan
         self._said = ""
+        self._newest: tuple[float, Decision] | None = None
+        self.plans = 0
+        """The number of plans sent."""
+        self.moved_share = 0.0
+        """The total share of the demand that these have moved."""
+        self.budget = Budget()
+        """What this process has written."""
+
+    def explain(self) -> Decision | None:
+        """Return the newest decision about the group's load; None before the first."""
+        return None if self._newest is None else self._newest[1]
+
+    @property
+    def reading_age_s(self) -> float:
+        """Seconds since the offsets of the newest decision were read; infinite before the first."""
+        return math.inf if self._newest is None else time.monotonic() - self._newest[0]
+
+    def history(self) -> GroupHistory:
+        """Return the newest readings and decisions; its ``save(path)`` writes a file for ``loadwise replay``."""
+        return self._planner.history()
 
     def run(self, stop: Event) -> None:
         """Steer until ``stop`` is set, then leave. Raises `UnreadableGroupError` if the group cannot be steered."""
@@ -83,7 +114,7 @@ class Steering:
             return _EVERY_S
         if reading.group.is_classic:
             return self._wait(f"the group {self.group_id} is a classic one; set group.protocol=consumer in its members")
-        self._guests.grow(1)
+        self._guests.grow(self._votes)
         self.leads = self._guests.process <= min(map(process_of, reading.group.steering), default=self._guests.process)
         self._say("Steering" if self.leads else "Standing by: another process steers")
         if not self.leads:
@@ -96,12 +127,15 @@ class Steering:
         decision = self._planner.read(reading)
         if decision is not None:
             log.debug("%s", decision)
+            self._newest = reading.at_s, decision
+        if self._on_reading is not None:
+            self._on_reading(reading, decision)
         if decision is None or not decision.ask or not self.leads:
             return _EVERY_S
         log.info("%s", decision)
         if self._settings.dry_run:
             return _EVERY_S
-        self._send(reading)
+        self._send(reading, decision)
         return _MOVING_S
 
     def leave(self) -> None:
@@ -131,7 +165,7 @@ class Steering:
             self._sequence = sequence
             self._guests.carry(parts)
 
-    def _send(self, reading: GroupReading) -> None:
+    def _send(self, reading: GroupReading, decision: Decision) -> None:
         try:
             described = self._admin.describe_topics(sorted(reading.partitions))
         except KafkaError as error:
@@ -143,10 +177,19 @@ class Steering:
             parts = plan.encode(self._sequence)
         except UnencodableError as error:
             raise UnreadableGroupError(f"the group {self.group_id} is too large to be steered: {error}") from error
+        processes = {self._guests.process, *map(process_of, reading.group.steering)}
+        refused = self.budget.refusal(sum(map(len, parts)), len(processes), time.monotonic())
+        if refused is not None:
+            self._say(f"Waiting: {refused}")
+            return
+        self._planner.sent(reading)
         self._guests.carry(parts)
         self._asks = True
         self._beat()
-        log.info("Sent plan %d in %d part%s", self._sequence, len(parts), "s" * (len(parts) > 1))
+        self.plans += 1
+        self.moved_share += decision.judgement.moved_share
+        size = counted(sum(map(len, parts)), "byte")
+        log.info("Sent plan %d in %s, %s", self._sequence, counted(len(parts), "part"), size)
 
     def _beat(self) -> bool:
         """Send the heartbeats of all guests; return whether the broker has heard all that they say."""
@@ -159,8 +202,10 @@ class Steering:
 
     def _send_heartbeats(self) -> None:
         for guest in self._guests.all:
+            fields = guest.heartbeat()
+            self.budget.wrote(len(fields.get("rack_id", "")), time.monotonic())
             try:
-                guest.answered(self._admin.heartbeat(self.group_id, **guest.heartbeat()))
+                guest.answered(self._admin.heartbeat(self.group_id, **fields))
             except KafkaError as error:
                 self._say(f"The heartbeat of a steering member failed, and is repeated: {error}")
 
@@ -170,5 +215,6 @@ def outvoted(group: RunningGroup) -> str:
     return (
         f"Waiting: the group follows {group.protocol!r}, because {len(group.steering)} or more of its"
         f" {counted(len(group.members), 'member')} name it and {len(group.steering)} ours; remove"
-        f" group.remote.assignor from the members, or set it to {ASSIGNOR}"
+        f" group.remote.assignor from the members, or set it to {ASSIGNOR}; franz-go names one always: outvote it with"
+        f" --votes {len(group.members) + 1}"
     )
