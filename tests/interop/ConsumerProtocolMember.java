@@ -1,5 +1,6 @@
 // A Java consumer of KIP-848 (group.protocol=consumer):
-// `java -cp 'libs/*' ConsumerProtocolMember.java BOOTSTRAP GROUP names|regex TOPIC_OR_REGEX [ASSIGNOR]`.
+// `java -cp 'libs/*' ConsumerProtocolMember.java BOOTSTRAP GROUP names|regex TOPIC_OR_REGEX [ASSIGNOR [SPEED]]`.
+// ASSIGNOR may be empty; SPEED is how many records a second it processes.
 // One line each time its partitions change, "owns t-0 t-1 …"; it reads from the start, commits, and says "read N" for
 // all records so far. It leaves in order when its standard input ends.
 
@@ -19,7 +20,9 @@ public class ConsumerProtocolMember {
         config.put("bootstrap.servers", args[0]);
         config.put("group.id", args[1]);
         config.put("group.protocol", "consumer");
-        if (args.length > 4) config.put("group.remote.assignor", args[4]);
+        double speed = args.length > 5 ? Double.parseDouble(args[5]) : Double.POSITIVE_INFINITY;
+        config.put("max.poll.records", args.length > 5 ? "50" : "500");
+        if (args.length > 4 && !args[4].isEmpty()) config.put("group.remote.assignor", args[4]);
         config.put("auto.offset.reset", "earliest");
         config.put("enable.auto.commit", "false");
         config.put("metadata.max.age.ms", "1000");
@@ -51,6 +54,7 @@ public class ConsumerProtocolMember {
                 if (!now.equals(owned)) System.out.println(("owns " + now).strip());
                 owned = now;
                 if (count > 0) {
+                    Thread.sleep((long) (1000 * count / speed)); // its work
                     consumer.commitSync();
                     System.out.println("read " + (read += count));
                 }

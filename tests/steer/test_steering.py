@@ -7,8 +7,8 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 from confluent_kafka import Consumer
-from topics import WAIT_S, make_topic, until
-from traffic import exact_producer
+from topics import make_topic, until
+from traffic import write_hot
 
 from loadwise.protocol.steering_note import newest_parts
 from loadwise.running_group.admin import connected
@@ -17,7 +17,6 @@ from loadwise.running_group.reading import read_group
 from loadwise.steer.steering import Steering
 
 PARTITIONS, MEMBERS, SPEED = 12, 3, 600.0
-HOT, COLD = 200.0, 20.0
 PLANNED_S = 300.0
 """A plan takes ten seconds; where a busy machine stops members, what they can process is learned late."""
 
@@ -66,18 +65,7 @@ class Group:
         consumer.close()
 
     def _produce(self, ended):
-        producer, last, due = exact_producer(self.servers), time.monotonic(), [0.0] * PARTITIONS
-        while not ended.wait(0.05):
-            now = time.monotonic()
-            for partition in range(PARTITIONS):
-                due[partition] += (HOT if partition in self.hot else COLD) * (now - last)
-                for _ in range(int(due[partition])):
-                    producer.produce(self.topic, b"x" * 20, partition=partition)
-                    self.sent[partition] += 1
-                due[partition] -= int(due[partition])
-            last = now
-            producer.poll(0)
-        assert producer.flush(WAIT_S) == 0
+        write_hot(self.servers, self.topic, PARTITIONS, hot=self.hot, sent=self.sent, over=ended)
 
 
 def test_hot_partitions_of_one_member_are_dealt_out(broker, topic_name, group_id):
@@ -88,7 +76,7 @@ def test_hot_partitions_of_one_member_are_dealt_out(broker, topic_name, group_id
         group = stack.enter_context(Group(broker, topic_name, group_id).running())
         whole = [PARTITIONS // MEMBERS] * MEMBERS
         until(lambda: [len(each) for each in group.owned.values()] == whole, lambda: group.owned)
-        group.hot = set(group.owned[0])
+        group.hot.update(group.owned[0])
         steering = threading.Thread(target=Steering(admin, group_id).run, args=(stop,))
         steering.start()
         stack.callback(lambda: (stop.set(), steering.join()))
@@ -127,7 +115,7 @@ def test_a_second_process_carries_the_plan_and_steers_when_the_first_has_left(br
         for each in (first, second):
             stack.callback(each.leave)
             each.step()
-        group.hot = set(group.owned[0])
+        group.hot.update(group.owned[0])
 
         def carried():
             first.step()

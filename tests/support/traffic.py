@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import contextmanager
 from threading import Event, Thread
+from time import monotonic
 
 from confluent_kafka import Producer
 from topics import WAIT_S
@@ -44,3 +45,22 @@ def traffic(brokers, topic, spread, *, before=0):
     finally:
         over.set()
         thread.join()
+
+
+def write_hot(brokers, topic, partitions, *, hot, sent, over, hot_per_s=200.0, cold_per_s=20.0):
+    """Write until ``over``: many records to the partitions that are ``hot`` at the time, few to the others.
+
+    ``sent`` counts them.
+    """
+    producer, last, due = exact_producer(brokers), monotonic(), [0.0] * partitions
+    while not over.wait(0.05):
+        now = monotonic()
+        for partition in range(partitions):
+            due[partition] += (hot_per_s if partition in hot else cold_per_s) * (now - last)
+            for _ in range(int(due[partition])):
+                producer.produce(topic, b"x" * 20, partition=partition)
+                sent[partition] += 1
+            due[partition] -= int(due[partition])
+        last = now
+        producer.poll(0)
+    assert producer.flush(WAIT_S) == 0

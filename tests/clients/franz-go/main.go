@@ -1,6 +1,6 @@
 // A franz-go client for the interop tests, as a program of its own. One JSON object a line on its output.
 //
-//	client member  BOOTSTRAP GROUP TOPIC STRATEGY SESSION_MS [INSTANCE]   what group_member.py says
+//	client member  BOOTSTRAP GROUP TOPIC STRATEGY SESSION_MS [INSTANCE [SPEED]]   what group_member.py says
 //	client produce BOOTSTRAP TOPIC FIRST LAST                             records FIRST to LAST-1, key and value the number
 //	client admin   BOOTSTRAP GROUP TOPIC                                  what an administrator sees, and deletes
 package main
@@ -47,7 +47,7 @@ func number(text string) int {
 	return value
 }
 
-func member(bootstrap, group, topic, strategy string, sessionMS int, instance string) {
+func member(bootstrap, group, topic, strategy string, sessionMS int, instance, speed string) {
 	var mutex sync.Mutex
 	owned := map[int32]bool{}
 	change := func(event string, present bool) func(context.Context, *kgo.Client, map[string][]int32) {
@@ -73,7 +73,6 @@ func member(bootstrap, group, topic, strategy string, sessionMS int, instance st
 		kgo.SeedBrokers(strings.Split(bootstrap, ",")...),
 		kgo.ConsumerGroup(group),
 		kgo.ConsumeTopics(topic),
-		kgo.Balancers(balancers[strategy]),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.DisableAutoCommit(),
 		kgo.SessionTimeout(time.Duration(sessionMS) * time.Millisecond),
@@ -87,6 +86,15 @@ func member(bootstrap, group, topic, strategy string, sessionMS int, instance st
 	if instance != "" {
 		options = append(options, kgo.InstanceID(instance))
 	}
+	if strategy == "consumer" {
+		options = append(options, kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer())) // it names "uniform"
+	} else {
+		options = append(options, kgo.Balancers(balancers[strategy]))
+	}
+	most, perSecond := -1, 0
+	if speed != "" {
+		most, perSecond = 50, number(speed)
+	}
 	client, err := kgo.NewClient(options...)
 	check(err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -95,13 +103,16 @@ func member(bootstrap, group, topic, strategy string, sessionMS int, instance st
 		cancel()
 	}()
 	for ctx.Err() == nil {
-		fetches := client.PollFetches(ctx)
+		fetches := client.PollRecords(ctx, most)
 		fetches.EachPartition(func(fetched kgo.FetchTopicPartition) {
 			if count := len(fetched.Records); count > 0 {
 				from, to := fetched.Records[0].Offset, fetched.Records[count-1].Offset+1
 				say("records", map[string]any{"partition": fetched.Partition, "from": from, "to": to})
 			}
 		})
+		if perSecond > 0 {
+			time.Sleep(time.Second * time.Duration(fetches.NumRecords()) / time.Duration(perSecond)) // its work
+		}
 		_ = client.CommitUncommittedOffsets(context.Background()) // what fails is read again by the next owner
 	}
 	client.Close()
@@ -173,10 +184,10 @@ func contains(all []string, wanted string) bool {
 }
 
 func main() {
-	arguments := append(os.Args[2:], "")
+	arguments := append(os.Args[2:], "", "")
 	switch os.Args[1] {
 	case "member":
-		member(arguments[0], arguments[1], arguments[2], arguments[3], number(arguments[4]), arguments[5])
+		member(arguments[0], arguments[1], arguments[2], arguments[3], number(arguments[4]), arguments[5], arguments[6])
 	case "produce":
 		produce(arguments[0], arguments[1], number(arguments[2]), number(arguments[3]))
 	case "admin":
