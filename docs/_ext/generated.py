@@ -114,7 +114,7 @@ def _metrics() -> str:
 def _log() -> str:
     pages = [
         "# Log messages\n\nAll messages at WARNING and above; `%s` stands for a value. [Troubleshooting]"
-        "(../../troubleshooting.md) says what to do.\n"
+        "(../../troubleshooting.md) says what to do about each.\n"
     ]
     for part in PARTS:
         rows = [f"| {each.level} | {_escaped(each.text)} |" for each in messages() if each.part == part]
@@ -154,7 +154,8 @@ def _spark_options() -> str:
         if row.java != "."
     ] + [f"| `{name}` | refused: {_escaped(why)} | |" for name, why in REFUSED.items()]
     return (
-        "# Options of the Spark source\n\nNames may be in any case. [The guide](../../spark.md) explains them.\n\n"
+        "# Options of the Spark source\n\nNames are not case-sensitive."
+        " [Reading Kafka from Spark in even tasks](../../spark.md) explains the options.\n\n"
         + guide().replace("](#", "](../../spark.md#")
         + "\n## Settings of the Kafka client\n\n`kafka.*` options, named here without that prefix.\n\n"
         + "| setting | in librdkafka | with `reader=batches` |\n|---|---|---|\n"

@@ -77,7 +77,7 @@ SUBSCRIBE_PATTERN: Option[str | None] = Option(
 ASSIGN: Option[str | None] = Option("assign", verbatim, None, '`{"topic": [0, 1]}`')
 _STARTS = ("startingTimestamp", "startingOffsetsByTimestamp")
 STARTING_TIMESTAMP: Option[int | None] = Option(
-    "startingTimestamp", whole_number(0), None, "where to start, in ms since 1970. A checkpoint wins over all starts"
+    "startingTimestamp", whole_number(0), None, "where to start, in ms since 1970. A checkpoint overrides all of these"
 )
 STARTING_BY_TIMESTAMP: Option[dict[TopicPartition, int] | None] = Option(
     "startingOffsetsByTimestamp", _TIMES, None, '`{"topic": {"0": 1700000000000}}`', behind=_STARTS[:1]
@@ -92,18 +92,25 @@ STARTING_OFFSETS: Option[str | None] = Option(
     behind=_STARTS,
 )
 TIMESTAMP_STRATEGY: Option[str] = Option(
-    "startingOffsetsByTimestampStrategy", one_of("error", "latest"), "error", "for partitions without so young a record"
+    "startingOffsetsByTimestampStrategy",
+    one_of("error", "latest"),
+    "error",
+    "what to do for partitions without a record that recent",
 )
 _ENDS = ("endingTimestamp", "endingOffsetsByTimestamp")
 ENDING_TIMESTAMP: Option[int | None] = Option("endingTimestamp", whole_number(0), None, "where to end", of=Of.BATCHES)
 ENDING_BY_TIMESTAMP: Option[dict[TopicPartition, int] | None] = Option(
-    "endingOffsetsByTimestamp", _TIMES, None, "as for the start", of=Of.BATCHES, behind=_ENDS[:1]
+    "endingOffsetsByTimestamp", _TIMES, None, "like `startingOffsetsByTimestamp`", of=Of.BATCHES, behind=_ENDS[:1]
 )
 ENDING_OFFSETS: Option[str | None] = Option(
-    "endingOffsets", text, None, "as for the start", of=Of.BATCHES, behind=_ENDS, shown_default="`latest`"
+    "endingOffsets", text, None, "like `startingOffsets`", of=Of.BATCHES, behind=_ENDS, shown_default="`latest`"
 )
 MAX_OFFSETS: Option[int | None] = Option(
-    "maxOffsetsPerTrigger", whole_number(), None, "about the most offsets of a micro-batch", of=Of.STREAMS
+    "maxOffsetsPerTrigger",
+    whole_number(),
+    None,
+    "approximate maximum number of offsets in a micro-batch",
+    of=Of.STREAMS,
 )
 MIN_OFFSETS: Option[int | None] = Option(
     "minOffsetsPerTrigger",
@@ -117,26 +124,35 @@ MAX_DELAY: Option[int] = Option(
     "maxTriggerDelay",
     duration_ms,
     15 * 60_000,
-    "the longest wait for `minOffsetsPerTrigger`",
+    "the maximum wait for `minOffsetsPerTrigger`",
     shown_default="`15m`",
     of=Of.STREAMS,
     for_members="is not for a member, because others may wait for it; leave it out",
 )
 FAIL_ON_DATA_LOSS: Option[bool] = Option(
-    "failOnDataLoss", flag, True, "missing offsets fail the query, or are a warning"
+    "failOnDataLoss", flag, True, "whether missing offsets fail the query, or only cause a warning"
 )
 INCLUDE_HEADERS: Option[bool] = Option("includeHeaders", flag, False, "add the column `headers`")
 MIN_PARTITIONS: Option[int] = Option(
-    "minPartitions", whole_number(), 1, "least number of tasks without `numTasks`", of=Of.PLANS, behind=("numTasks",)
+    "minPartitions",
+    whole_number(),
+    1,
+    "minimum number of tasks, if `numTasks` is not set",
+    of=Of.PLANS,
+    behind=("numTasks",),
 )
 MAX_RECORDS: Option[int | None] = Option(
-    "maxRecordsPerPartition", whole_number(), None, "most records in a task; wins over `loadBy=bytes`", of=Of.PLANS
+    "maxRecordsPerPartition",
+    whole_number(),
+    None,
+    "maximum number of records in a task; overrides `loadBy=bytes`",
+    of=Of.PLANS,
 )
 OFFSET_RETRIES: Option[int] = Option(
     "fetchOffset.numRetries",
     whole_number(0),
     3,
-    "attempts of a request about offsets, each for `kafka.default.api.timeout.ms`; 0 is 1",
+    "number of attempts for a request about offsets, each for `kafka.default.api.timeout.ms`; 0 means 1",
 )
 OFFSET_RETRY_INTERVAL: Option[int] = Option(
     "fetchOffset.retryIntervalMs", whole_number(0), 1000, "the pause after each of these attempts"
@@ -145,7 +161,7 @@ GROUP_ID_PREFIX: Option[str | None] = Option(
     "groupIdPrefix",
     verbatim,
     None,
-    "of a group id that the client names and never uses",
+    "prefix of a group id that the client is given but never uses",
     shown_default="`spark-kafka-relation`; a stream: `spark-kafka-source`",
 )
 POLL_TIMEOUT: Option[int] = Option(
@@ -162,19 +178,24 @@ NUM_TASKS: Option[int | None] = Option(
     "numTasks",
     whole_number(),
     None,
-    "tasks that share the records; empty ones are left out",
+    "number of tasks that share the records; empty tasks are left out",
     shown_default="[by slots and records](#how-many-tasks)",
     of=Of.PLANS,
 )
-SPLIT: Option[bool] = Option("split", flag, True, "cut partitions into offset ranges, or keep them whole", of=Of.PLANS)
+SPLIT: Option[bool] = Option("split", flag, True, "whether partitions may be cut into offset ranges", of=Of.PLANS)
 COST_PER_RECORD: Option[dict[str, float] | None] = Option(
-    "costPerRecord", _COSTS, None, '`{"images": 20}`: weight of a record', shown_default="1 each", of=Of.PLANS
+    "costPerRecord",
+    _COSTS,
+    None,
+    'weight of a record in each topic: `{"images": 20}`',
+    shown_default="1 each",
+    of=Of.PLANS,
 )
 LOAD_BY: Option[str | None] = Option(
     "loadBy",
     one_of("records", "bytes", "cost"),
     None,
-    "what tasks share evenly: `records`, `cost` or [`bytes`](#even-in-bytes)",
+    "what is divided evenly among tasks: `records`, `cost` or [`bytes`](#even-in-bytes)",
     shown_default="`cost` with `costPerRecord`; else `bytes` above 5,000 records, `records` below",
     of=Of.PLANS,
 )
@@ -200,7 +221,7 @@ STRATEGY: Option[str] = Option(
     "assignment.strategy", text, "weighted", "the member's strategies in order of preference", of=Of.MEMBERS
 )
 MEMBERS: Option[int] = Option(
-    "assignment.members", whole_number(most=64), 1, "how many members the stream joins as", of=Of.MEMBERS
+    "assignment.members", whole_number(most=64), 1, "the number of members as which the stream joins", of=Of.MEMBERS
 )
 CAPACITY: Option[float | None] = Option(
     "assignment.capacity",

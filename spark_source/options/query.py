@@ -237,7 +237,7 @@ def _ignored(
             yield f"{option.name} (the plan is that of the group followed)"
         winner = next((name for name in option.behind if name in options), None)
         if winner is not None:
-            yield f"{option.name} ({winner} wins over it)"
+            yield f"{option.name} ({winner} takes precedence)"
     if declared.TIMESTAMP_STRATEGY.name in options and not options.keys() & set(declared.STARTING_OFFSETS.behind):
         yield f"{declared.TIMESTAMP_STRATEGY.name} (no timestamp is given to start at)"
     for topic in plan.cost_per_record:

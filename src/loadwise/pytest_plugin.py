@@ -63,7 +63,7 @@ def kafka_coordinator_options() -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def kafka_certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """An authority, a broker's certificate for this machine's own names, and clients' certificates on demand."""
+    """A certificate authority, a broker certificate for this machine's names, and client certificates on demand."""
     from loadwise.coordinator import Certificates  # noqa: PLC0415  (only whoever uses it waits for it)
 
     return Certificates(tmp_path_factory.mktemp("kafka-certificates"))
@@ -77,13 +77,13 @@ def kafka_coordinator(kafka_coordinator_options: dict[str, Any]) -> Iterator[Thr
 
 @pytest.fixture(scope="session")
 def kafka_coordinator_session(kafka_coordinator_options: dict[str, Any]) -> Iterator[ThreadedCoordinator]:
-    """A running coordinator that all tests of the session share, one for each worker of pytest-xdist."""
+    """A running coordinator that all tests in the session share, one for each pytest-xdist worker."""
     yield from _running(kafka_coordinator_options)
 
 
 @pytest.fixture(scope="session")
 def kafka_fill() -> Fill:
-    """Fills the cluster that `kafka_filled_coordinator` begins with; override it in a ``conftest.py``."""
+    """A function that fills the cluster of `kafka_filled_coordinator`; override it in a ``conftest.py``."""
     return lambda coordinator: None  # noqa: ARG005
 
 
@@ -98,7 +98,7 @@ def _kafka_filled(
 
 @pytest.fixture
 def kafka_filled_coordinator(_kafka_filled: tuple[ThreadedCoordinator, Snapshot]) -> ThreadedCoordinator:
-    """A running coordinator as `kafka_fill` left it, whatever other tests did to it since; without faults."""
+    """A running coordinator in the state that `kafka_fill` created, without faults, for each test."""
     coordinator, snapshot = _kafka_filled
     coordinator.faults.clear()
     coordinator.restore(snapshot)
@@ -108,13 +108,13 @@ def kafka_filled_coordinator(_kafka_filled: tuple[ThreadedCoordinator, Snapshot]
 
 @pytest.fixture
 def kafka_topic(kafka_coordinator: ThreadedCoordinator, request: pytest.FixtureRequest) -> MakeTopic:
-    """Makes topics on `kafka_coordinator`, and answers with their names."""
+    """A function that creates a topic on `kafka_coordinator` and returns its name."""
     return _maker(kafka_coordinator, request)
 
 
 @pytest.fixture
 def kafka_topic_session(kafka_coordinator_session: ThreadedCoordinator, request: pytest.FixtureRequest) -> MakeTopic:
-    """Makes topics on `kafka_coordinator_session` for this test, with names that no other test has."""
+    """A function that creates a topic on `kafka_coordinator_session`, with a name that no other test uses."""
     return _maker(kafka_coordinator_session, request)
 
 

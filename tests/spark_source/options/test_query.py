@@ -85,10 +85,10 @@ def test_what_changes_nothing_is_named():
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ({"numTasks": "2", "minPartitions": "3"}, "minPartitions (numTasks wins over it)"),
+        ({"numTasks": "2", "minPartitions": "3"}, "minPartitions (numTasks takes precedence)"),
         (
             {"startingTimestamp": "5", "startingOffsets": "earliest"},
-            "startingOffsets (startingTimestamp wins over it)",
+            "startingOffsets (startingTimestamp takes precedence)",
         ),
         ({"maxOffsetsPerTrigger": "1"}, "maxOffsetsPerTrigger (has no effect in a batch query)"),
         (
