@@ -18,7 +18,8 @@ PROMTOOL = "github.com/prometheus/prometheus/cmd/promtool@v0.316.0"
 RULES = Path(__file__).resolve().parents[2] / "examples/kubernetes/alerts.yaml"
 SERIES = Path(__file__).with_name("alerts_test.yaml")
 
-pytestmark = pytest.mark.long  # compiling promtool takes many minutes
+# Compiling promtool takes many minutes, once on each machine.
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 
 @pytest.fixture(scope="module")
