@@ -30,6 +30,7 @@ from loadwise.running_group.errors import BadConnectionError, RunningGroupError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from loadwise.balance.cluster import Cluster
     from loadwise.balance.plan import Plan
@@ -97,7 +98,7 @@ def _planned(cluster: Cluster, options: argparse.Namespace) -> Plan:
 def _report(plan: Plan, options: argparse.Namespace) -> list[str]:
     lines = [about(plan), "", *aligned([HEADS, *rows(plan)]), "", summary(plan), *notes(plan)]
     if plan.schedule.batches:
-        lines += ["", *_shortened(aligned([BATCH_HEADS, *batch_rows(plan, options.throttle)]))]
+        lines += ["", *_shortened([BATCH_HEADS, *batch_rows(plan, options.throttle)])]
         if options.throttle is None:
             lines.append("Times need --throttle.")
     if options.out is not None and plan.schedule.batches:
@@ -105,9 +106,10 @@ def _report(plan: Plan, options: argparse.Namespace) -> list[str]:
     return lines
 
 
-def _shortened(lines: list[str]) -> list[str]:
-    left_out = len(lines) - _MOST_LINES
-    return lines if left_out <= 0 else [*lines[:_MOST_LINES], f"… and {left_out:,} more"]
+def _shortened(rows: Sequence[Sequence[str]]) -> list[str]:
+    left_out = len(rows) - _MOST_LINES
+    lines = aligned(rows[:_MOST_LINES])
+    return lines if left_out <= 0 else [*lines, f"… and {left_out:,} more"]
 
 
 def _commands(plan: Plan, options: argparse.Namespace) -> list[str]:
