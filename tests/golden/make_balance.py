@@ -6,8 +6,8 @@
     PYTHONPATH=src:tests/support exact/bin/python tests/golden/make_balance.py
 
 Of each cluster it has ``[stretch, excess, moved]``, the least of each with those before it kept: how far the limits
-must be stretched until some placement is within them; the load above the mean plus a tenth, in means, of all brokers
-and resources together; and the megabytes that move.
+must be stretched until some placement is within them; the load above the mean plus a tenth or below the lower limits, in
+means, of all brokers and resources together; and the megabytes that move.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ortools.sat.python import cp_model
-from random_clusters import KILOBYTE, MEGABYTE, SMALL, small_cluster
+from random_clusters import KILOBYTE, MEGABYTE, SMALL, lower_limits, small_cluster
 
 from loadwise.balance.cluster import Cluster
 
@@ -58,10 +58,11 @@ def optimum(cluster: Cluster) -> tuple[float, float, int]:
     replicas = [len(each.replicas) for each in cluster.partitions]
     stretch = model.new_int_var(SCALE, 100 * SCALE, "stretch")
     excesses = []
-    for where, weights, copies in (
-        (placed, coming, replicas),
-        (leads, going, [1] * len(going)),
-        (placed, size, replicas),
+    lower = lower_limits(cluster)
+    for where, weights, copies, least in (
+        (placed, coming, replicas, lower[0] / KILOBYTE),
+        (leads, going, [1] * len(going), lower[1] / KILOBYTE),
+        (placed, size, replicas, lower[2] / MEGABYTE),
     ):
         mean = sum(weight * count for weight, count in zip(weights, copies, strict=True)) / len(brokers)
         limit = max(1.1 * mean, *weights)
@@ -71,6 +72,9 @@ def optimum(cluster: Cluster) -> tuple[float, float, int]:
             excesses.append(above)
             held = sum(round(weights[each] * SCALE / mean) * where[each, broker] for each in parts)
             model.add(held - round(1.1 * SCALE) <= above)
+            below = model.new_int_var(0, 100 * SCALE, f"below {len(excesses)}")
+            excesses.append(below)
+            model.add(round(least * SCALE / mean) - held <= below)
     moved = sum(
         int(size[index]) * placed[index, broker]
         for index, each in enumerate(cluster.partitions)

@@ -71,3 +71,22 @@ def racks_of_partitions(cluster: Cluster) -> list[int]:
     """In how many racks each partition is; a broker without a rack is one of its own."""
     rack = {broker.id: broker.rack or broker.id for broker in cluster.brokers}
     return [len({rack[broker] for broker in each.replicas}) for each in cluster.partitions]
+
+
+def lower_limits(cluster: Cluster) -> list[float]:
+    """Of each resource: nine tenths of what brokers have on average beside replicas that each fill a broker."""
+    replicas: list[list[float]] = [[], [], []]
+    for partition in cluster.partitions:
+        count = len(partition.replicas)
+        replicas[0] += [partition.bytes_in_per_s] * count
+        replicas[1].append(partition.bytes_out_per_s + (count - 1) * partition.bytes_in_per_s)
+        replicas[2] += [partition.size_bytes] * count
+    limits = []
+    for weights in replicas:
+        rest, left = sum(weights), len(cluster.brokers)
+        for weight in sorted(weights, reverse=True):
+            if left == 1 or weight <= 1.1 * rest / left:
+                break
+            rest, left = rest - weight, left - 1
+        limits.append(0.9 * rest / left)
+    return limits

@@ -10,7 +10,7 @@ import numpy as np
 from loadwise.balance.bounds import BEYOND, Bounds
 from loadwise.balance.cluster import Cluster
 from loadwise.balance.errors import NoPlanError
-from loadwise.balance.rows import RESOURCES, ClusterRows, Floats, Mask
+from loadwise.balance.rows import NONE, RESOURCES, ClusterRows, Floats, Mask
 from loadwise.counted import counted
 
 TOLERANCE = 0.1
@@ -28,7 +28,7 @@ class Limits:
     upper: Floats
     """Brokers by resources: the share. Without a capacity it is that of the other resources, if that is more."""
     lower: Floats
-    """The same, if that is less; 0 for brokers that are emptied or excluded."""
+    """The same, if that is less, of what the heaviest replicas leave; 0 for brokers that are emptied or excluded."""
     heaviest: Floats
     """Of each resource: the most that one replica loads its broker with."""
     in_rack: Floats
@@ -62,6 +62,7 @@ class Limits:
                     f" replicas need {total[resource]:,.0f}; add brokers, or state more of {name}"
                 )
         sharing = ~rows.excluded
+        count = max(int((~rows.emptied & ~rows.excluded).sum()), 1)
         by_capacity: Mask = np.asarray(np.isfinite(stated[sharing]).all(axis=0))
         share = np.zeros_like(stated)
         for resource in range(len(RESOURCES)):
@@ -69,16 +70,15 @@ class Limits:
         share = np.where(rows.emptied[:, None], 0.0, share)
         least, most = _relative(share[:, by_capacity], rows.emptied | rows.excluded)
         upper = np.where(by_capacity, share, share * np.maximum(most, 1.0)[:, None])
-        lower = np.where(by_capacity, share, share * np.minimum(least, 1.0)[:, None])
+        least_share = np.where(by_capacity, share, share * np.minimum(least, 1.0)[:, None])
         filled = capacity.copy()
         filled[:, 2] = np.where(rows.excluded, np.inf, np.maximum(headroom * stated[:, 2], load[:, 2]))
-        count = max(int((~rows.emptied & ~rows.excluded).sum()), 1)
         level = np.array([_level(stated[sharing, each], total[each]) for each in range(len(RESOURCES))])
         return cls(
             mean=np.where(by_capacity, total / count, level),
             by_capacity=by_capacity,
             upper=np.where(rows.excluded[:, None], np.inf, upper),
-            lower=lower,
+            lower=least_share * _beside_heavy(rows, total, count),
             heaviest=rows.leader.max(axis=0, initial=0.0),
             in_rack=_in_rack(rows, upper),
             capacity=capacity,
@@ -162,6 +162,22 @@ def _relative(share: Floats, without: Mask) -> tuple[Floats, Floats]:
     mean = share[~without].mean(axis=0)
     relative = share / np.where(mean > 0.0, mean, 1.0)
     return relative.min(axis=1), relative.max(axis=1)
+
+
+def _beside_heavy(rows: ClusterRows, total: Floats, brokers: int) -> Floats:
+    """Of each resource: what brokers have on average beside replicas that each fill a broker, in means."""
+    followers = (rows.replicas != NONE).sum(axis=1) - 1
+    result = np.ones(len(total))
+    for resource in range(len(total)):
+        rest, left = float(total[resource]), brokers
+        heavy = np.concatenate([rows.leader[:, resource], np.repeat(rows.follower[:, resource], followers)])
+        for weight in np.sort(heavy)[::-1][: brokers - 1].tolist():
+            if weight <= (1.0 + TOLERANCE) * rest / left:
+                break
+            rest, left = rest - weight, left - 1
+        if total[resource] > 0.0:
+            result[resource] = max(rest, 0.0) / left / (total[resource] / brokers)
+    return result
 
 
 def _in_rack(rows: ClusterRows, share: Floats) -> Floats:

@@ -24,6 +24,10 @@ _DONORS = 16
 """Brokers whose replicas are moved at a time to one that carries too little."""
 _PARTNERS = 8
 """Replicas are exchanged with those of so many brokers, the least loaded ones."""
+_USEFUL = 0.05
+"""Of what a broker has outside of its bounds: an exchange that takes less is not made."""
+_MISSES = 16
+"""Of replicas that promise most: once so many in a row help less than before the others moved, the rest is left."""
 _EXCHANGED = 128
 """Replicas of each broker that are tried for an exchange, spread over all weights."""
 
@@ -103,12 +107,15 @@ def _leader_changes(placement: Placement, bounds: Bounds, broker: int) -> list[_
     enough = (1.0 - _AT_ONCE) * float(bounds.of(broker).excess(load[broker]))
     changes: list[_Change] = []
     changed: set[int] = set()
+    misses = 0
     for best in np.argsort(-gains, kind="stable").tolist():
-        if gains[best] < LEAST:
+        if gains[best] < LEAST or misses > _MISSES:
             break
         row = int(index[best])
         if row in changed or (changes and gain(np.array([best]))[0] < _ALIKE * gains[best]):
+            misses += 1
             continue
+        misses = 0
         changed.add(row)
         load[source[best]] -= extra[row]
         load[target[best]] += extra[row]
@@ -245,10 +252,15 @@ def _arrivals_from(donors: list[int], placement: Placement, bounds: Bounds, brok
     changes: list[_Change] = []
     changed: set[int] = set()
     enough = (1.0 - _AT_ONCE) * first_missing
+    misses = 0
     for index in useful_rows[np.lexsort((-gains[useful_rows], alike))].tolist():
         now = float(gain(np.array([index]))[0])
         if int(there.partitions[index]) in changed or now < max(LEAST, _ALIKE * gains[index]):
+            misses += 1
+            if misses > _MISSES:
+                break
             continue
+        misses = 0
         changed.add(int(there.partitions[index]))
         changes.append(there.moved(placement, index, broker))
         load[source[index]] -= there.weight[index]
@@ -285,7 +297,7 @@ def _swap(placement: Placement, bounds: Bounds, broker: int) -> list[_Change]:
         moved = here.moved_bytes(placement, broker, np.array([other]))
         moved = moved + there.moved_bytes(placement, other, np.array([broker]))[:, 0]
         same = here.partitions[:, None] == there.partitions
-        best = _cheapest(np.where(same, 0.0, gain), moved)
+        best = _cheapest(np.where(same | (gain < _USEFUL * excess[broker]), 0.0, gain), moved)
         if best is not None:
             changes = [here.moved(placement, best[0], other), there.moved(placement, best[1], broker)]
             found.append((float(gain[best] / max(moved[best], LEAST)), changes))
