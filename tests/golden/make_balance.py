@@ -6,8 +6,8 @@
     PYTHONPATH=src:tests/support exact/bin/python tests/golden/make_balance.py
 
 Of each cluster it has ``[stretch, excess, moved]``, the least of each with those before it kept: how far the limits
-must be stretched until some placement is within them; the load above the mean plus a tenth or below the lower limits, in
-means, of all brokers and resources together; and the megabytes that move.
+must be stretched until some placement is within them; the load above the mean plus a tenth or below the lower limits,
+in means, of all brokers and resources together; and the megabytes that move.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@
     ├── UnfitClusterError         what was given cannot be planned (names file, broker, partition or field)
     ├── UnreadableClusterError    a running cluster cannot be read
     ├── ChangedClusterError       a running cluster changed while it was planned
-    └── NoPlanError               no placement was found that keeps each broker within its stated capacity
+    ├── NoPlanError               no placement was found that keeps each broker within its stated capacity
+    └── SurpriseError             a batch that is executed finds what its plan does not expect
 """
 
 from __future__ import annotations
@@ -30,3 +31,7 @@ class ChangedClusterError(BalanceError):
 
 class NoPlanError(BalanceError):
     """No placement keeps each broker within its stated capacity; the message names the broker and the remedy."""
+
+
+class SurpriseError(BalanceError):
+    """A batch that is executed finds what its plan does not expect; the message names it and the remedy."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import signal
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from loadwise.assignor.errors import MissingClientError
 from loadwise.balance.errors import BalanceError, UnfitClusterError
 from loadwise.balance.files import read_capacities, read_cluster, written
+from loadwise.balance.following import read_steps
 from loadwise.balance.kafka_files import (
     PATTERN,
     election_file,
@@ -32,7 +36,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from loadwise.balance.cluster import Cluster
+    from loadwise.balance.cluster import Capacity, Cluster
     from loadwise.balance.plan import Plan
 
 __all__ = ["DESCRIPTION", "EPILOG", "add_options", "run"]
@@ -44,8 +48,10 @@ _MOST_LINES, _MOST_BATCHES = 21, 5
 
 
 def run(options: argparse.Namespace) -> int:
-    """Plan; the status is 2 for wrong input, and 1 where a cluster cannot be read or there is no plan."""
+    """Plan, or follow; the status is 2 for wrong input, 1 for no plan, an unreadable cluster and a surprise."""
     try:
+        if options.follow is not None:
+            return _follow(options)
         plan = _plan(options)
         if options.out is not None:
             _write(options.out, plan)
@@ -61,10 +67,70 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _follow(options: argparse.Namespace) -> int:
+    """Execute the batches of a folder, or of a plan that is made first."""
+    if options.bootstrap_servers is None:
+        raise UnfitClusterError("--follow needs --bootstrap-servers")
+    if options.as_json:
+        raise UnfitClusterError("--follow prints lines of progress; leave --json out")
+    if options.follow:
+        steps = read_steps(_texts(Path(options.follow)))
+    else:
+        plan = _plan(options)
+        _say("\n".join(_report(plan, options)))
+        if options.out is not None:
+            _write(options.out, plan)
+        steps = read_steps({name: json.dumps(content) for name, content in files(plan.schedule.batches).items()})
+    from loadwise.running_group.admin import connected
+
+    with (
+        connected(
+            options.bootstrap_servers, read_settings(options.command_config), client_id="loadwise-balance"
+        ) as admin,
+        _ended_by_sigterm(),
+    ):
+        from loadwise.balance.follow import Follower
+
+        disks = {broker: options.headroom * each.disk_bytes for broker, each in _capacities(options).items()}
+        Follower(admin, throttle_bytes_per_s=options.throttle, headroom_bytes=disks, show=_say).run(steps)
+    _say("All batches are complete.")
+    return 0
+
+
+def _capacities(options: argparse.Namespace) -> dict[int, Capacity]:
+    path: Path | None = options.capacities
+    return {} if path is None else read_capacities(read_text(path, UnfitClusterError), str(path))
+
+
+def _texts(folder: Path) -> dict[str, str]:
+    paths = sorted(folder.glob(PATTERN))
+    if not paths:
+        raise UnfitClusterError(f"{folder} has no {PATTERN}; write a plan there with --out")
+    return {path.name: read_text(path, UnfitClusterError) for path in paths}
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends the block as Ctrl-C does, so that it can undo what it began."""
+
+    def end(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _plan(options: argparse.Namespace) -> Plan:
     path: Path | None = options.cluster
-    capacities: Path | None = options.capacities
-    stated = {} if capacities is None else read_capacities(read_text(capacities, UnfitClusterError), str(capacities))
+    stated = _capacities(options)
     if (path is None) == (options.bootstrap_servers is None):
         raise UnfitClusterError(f"{'no cluster' if path is None else 'two clusters'} given; {_SOURCES}")
     if path is not None:

@@ -23,12 +23,13 @@ A share is a part of the stated capacity, the same for all brokers; without capa
 
 Leaders change first, because that moves no bytes; then replicas move, as few bytes as possible. Racks and stated
 capacities are kept. A plan is a sequence of batches: in none does a disk exceed the headroom while replicas are copied.
-Nothing is changed: Kafka's own tools execute the files that --out writes."""
+Nothing is changed: Kafka's own tools execute the files that --out writes, or --follow does."""
 EPILOG = f"""columns:
 {chr(10).join(f"  {name:9}  {meaning}" for name, meaning in MEANINGS)}
 
 examples:
   loadwise balance --bootstrap-servers broker:9092 --out plan
+  loadwise balance --bootstrap-servers broker:9092 --follow plan --throttle 50MB
   loadwise balance --bootstrap-servers broker:9092 --save cluster.json
   loadwise balance cluster.json --capacities capacities.json --html plan.html"""
 _MULTIPLES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -44,7 +45,9 @@ def add_options(parser: Parser) -> None:
         metavar="CLUSTER",
         help="brokers and partitions as a JSON file; `python -m pydoc loadwise.balance.files` describes the form",
     )
-    source.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="a running cluster; it is only read")
+    source.add_argument(
+        "--bootstrap-servers", metavar="HOST:PORT", help="a running cluster; without --follow it is only read"
+    )
     source.add_argument(
         "--interval",
         dest="interval_s",
@@ -106,6 +109,14 @@ def add_options(parser: Parser) -> None:
         type=_rate,
         metavar="BYTES",
         help="brokers copy so many bytes a second, as in 50MB: of Kafka's tools, and for the estimated times",
+    )
+    batches.add_argument(
+        "--follow",
+        nargs="?",
+        const="",
+        metavar="FOLDER",
+        help="execute the batches of this folder, or of a new plan, one after the other. Goes on from what it finds;"
+        " stops at the first surprise, cancels what is under way and removes its throttles",
     )
     shown = parser.add_argument_group("the plan")
     shown.add_argument(
