@@ -117,7 +117,7 @@ def _owned(member_id: str, data: bytes) -> Mapping[str, Sequence[int]]:
     try:
         return Assignment.decode(data).partitions
     except ProtocolError as error:
-        log.warning("The assignment of member %r cannot be read (%s): it counts as empty", member_id, error)
+        log.warning("The assignment of member %r cannot be read (%s): it is treated as empty", member_id, error)
         return {}
 
 

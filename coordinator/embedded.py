@@ -59,7 +59,7 @@ class Embedded:
     def server(self) -> Server:
         """Return the running server. Raises `NotRunningError`."""
         if self._server is None:
-            raise NotRunningError("the coordinator does not run: start it first")
+            raise NotRunningError("the coordinator is not running: start it first")
         return self._server
 
     @property

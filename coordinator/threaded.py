@@ -62,7 +62,7 @@ class ThreadedCoordinator(ClusterControl):
 
     def _on_its_thread(self, action: Callable[[], T]) -> T:
         if self._loop is None:
-            raise NotRunningError("the coordinator does not run: use `with` first")
+            raise NotRunningError("the coordinator is not running: use `with` first")
 
         async def act() -> T:
             return action()

@@ -107,7 +107,7 @@ class Directory(DataDirectory):
         (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         self._db.execute("COMMIT")
         if tables and application_id != APPLICATION_ID:
-            raise DataDirError(f"{self._main} is a database of another program")
+            raise DataDirError(f"{self._main} is another program's database")
         if version > FORMAT:
             raise DataDirError(
                 f"the data directory {self._path} has format {version}, and this loadwise reads formats up to "
@@ -175,7 +175,7 @@ class Directory(DataDirectory):
                 batch = KeptBatch(data, last_offset, max_timestamp_ms)
                 if crc32 != _batch_crc32(name, batch):
                     which = f"partition {partition} of the topic with the id {topic}"
-                    raise self._damaged(f"the record batch up to offset {last_offset} of {which} has another CRC")
+                    raise self._damaged(f"the record batch up to offset {last_offset} of {which} has a different CRC")
                 kept.setdefault(name, []).append(batch)
         except (
             sqlite3.DatabaseError,
@@ -188,7 +188,7 @@ class Directory(DataDirectory):
 
     def _value(self, place: str, kind: str, text: str, crc32: int) -> tuple[Place, object]:
         if crc32 != _crc32(place, kind, text):
-            raise self._damaged(f"the value of {place} has another CRC")
+            raise self._damaged(f"the value of {place} has a different CRC")
         try:
             return place_of(place), self._codec.decoded(kind, text)
         except Exception as problem:  # cattrs raises groups of whatever was wrong

@@ -71,7 +71,7 @@ def group_member(
 def _strategies(given: str) -> tuple[StrategyName, ...]:
     names = tuple(filter(None, map(str.strip, given.split(","))))
     if not names:
-        raise OptionError(STRATEGY.name, "is empty; name one that all members of the group have, as weighted")
+        raise OptionError(STRATEGY.name, "is empty; name one that all members of the group have, such as weighted")
     known = known_strategies()
     for name in names:
         if name not in known:

@@ -58,7 +58,7 @@ def topics_of(options: Mapping[str, str]) -> Topics:
             try:
                 re.compile(given)
             except re.error as error:
-                raise OptionError(name, f"{given!r} is not a regular expression of Python: {error}") from None
+                raise OptionError(name, f"{given!r} is not a Python regular expression: {error}") from None
             return SubscribePattern(given)
         case _:
             return Assign(_assigned(name, given))

@@ -62,7 +62,7 @@ def member_offset(offset: Mapping[str, Any], group: str) -> MemberOffset:
     if offset.get(MODE) != MEMBER:
         raise OptionError(
             MODE,
-            "this checkpoint belongs to a stream that is no member of a group (format('kafka'), or another"
+            "this checkpoint belongs to a stream that is not a member of a group (format('kafka'), or another"
             " assignment.mode), so it has no commits of a group; use a new checkpointLocation: the stream continues at"
             f" the commits of group {group}, and at startingOffsets (latest by default) in partitions without a commit",
         )

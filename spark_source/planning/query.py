@@ -180,6 +180,8 @@ def assignor_named(name: str) -> Assignor:
         except TypeError as error:
             raise OptionError("assignor", f"class {name} must be made without arguments: {error}") from error
     if not callable(getattr(found, "assign", None)) or not isinstance(getattr(found, "name", None), str):
-        raise OptionError("assignor", f"{name} is no Assignor: it needs a name (str) and assign(group) -> Assignment")
+        raise OptionError(
+            "assignor", f"{name} is not an Assignor: it needs a name (str) and assign(group) -> Assignment"
+        )
     assignor: Assignor = found
     return assignor

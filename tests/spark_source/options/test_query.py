@@ -225,7 +225,7 @@ class Nameless:
         ("collections.", "module 'collections' has no ''"),
         ("no.such.module.Mine", "cannot import 'no.such.module'"),
         ("collections.Mine", "module 'collections' has no 'Mine'"),
-        ("collections.OrderedDict", "no Assignor"),
+        ("collections.OrderedDict", "not an Assignor"),
         (f"{__name__}.Picky", "without arguments"),
         (f"{__name__}.Nameless", "it needs a name (str)"),
     ],
