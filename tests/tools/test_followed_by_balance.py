@@ -1,4 +1,4 @@
-"""``loadwise balance --follow`` on an Apache Kafka of three nodes, while one of them is stopped, and on ours."""
+"""``loadwise balance --follow`` on an Apache Kafka of three nodes: interrupted, and while one of them is stopped."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from missing import skipped_where_missing
 from skewed_topics import PLACED, described, make_skewed_topics, produce
 from three_kafkas import three_kafkas
 from topics import WAIT_S, until
-
-from loadwise.coordinator import Coordinator
 
 pytestmark = pytest.mark.kafka
 
@@ -118,15 +116,3 @@ def test_what_is_interrupted_is_undone_and_goes_on_later(
     assert out.endswith("All batches are complete.\n")
     assert _is_as_planned(servers, tmp_path)
     assert _throttles(servers) == {}
-
-
-def test_a_new_plan_is_followed_at_once() -> None:
-    with Coordinator(brokers=3).in_thread() as running:
-        make_skewed_topics(running.bootstrap_servers, "")
-        asked = ["balance", "--bootstrap-servers", running.bootstrap_servers, "--interval", "0.5", "--follow"]
-        told = invoke([*asked, "--throttle", "50MB"])
-        assert told.exit_code == 0, told.output
-        assert "batch 1 of " in told.stdout
-        again = invoke(asked).stdout
-        assert "Nothing to change." in again
-        assert again.endswith("\nAll batches are complete.\n")
