@@ -134,8 +134,8 @@ class Directory(DataDirectory):
         """Log what SQLite has not read of the write-ahead log; it is silent about that."""
         if log.rest_bytes:
             _log.warning(
-                "the write-ahead log in the data directory %s ended in a write that was not whole, as when a process "
-                "is killed: its last %d bytes were cut off, and no acknowledged write was in them",
+                "the write-ahead log in the data directory %s ended in an incomplete write, as after a kill: its "
+                "last %d bytes were cut off, and they contained no acknowledged write",
                 self._path, log.rest_bytes,
             )  # fmt: skip
 

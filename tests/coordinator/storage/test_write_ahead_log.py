@@ -94,7 +94,7 @@ def cut_bytes(caplog: pytest.LogCaptureFixture) -> int:
     told = [record.getMessage() for record in own_log(caplog)]
     caplog.clear()
     assert len(told) <= 1
-    found = [re.search(r"not whole, .* its last (\d+) bytes were cut off", each) for each in told]
+    found = [re.search(r"incomplete write, .* its last (\d+) bytes were cut off", each) for each in told]
     return sum(int(each[1]) for each in found if each is not None)
 
 
