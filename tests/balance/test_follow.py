@@ -134,3 +134,9 @@ def test_wrong_flags_beside_follow(flags: list[str], culprit: str) -> None:
     result = invoke(["balance", *flags])
     assert (result.exit_code, result.stdout) == (2, "")
     assert culprit in result.stderr
+
+
+def test_a_topic_that_was_deleted_is_a_surprise(admin: GroupAdmin) -> None:
+    admin.delete_topics(["orders"])
+    with pytest.raises(SurpriseError, match=r"partition orders-0 does not exist any more; plan again"):
+        _follow(admin, [])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +28,10 @@ MOVE = Step(replicas={NAME: (3, 2)}, elected=(NAME,))
 
 def _seen(**fields: object) -> Seen:
     found = {"replicas": (1, 2), "leader": 1, "in_sync": frozenset({1, 2}), **fields}
-    return Seen(brokers=frozenset({1, 2, 3}), partitions={NAME: Found(**found)})  # type: ignore[arg-type]
+    target: Any = found.pop("target", None)
+    targets = {} if target is None else {NAME: target}
+    partitions = {NAME: Found(**found)}  # type: ignore[arg-type]
+    return Seen(brokers=frozenset({1, 2, 3}), partitions=partitions, targets=targets)
 
 
 def _work(start: bool = False, waiting: bool = False, elect: bool = False) -> Work:
@@ -76,8 +82,7 @@ def test_brokers_and_partitions_that_are_missing_are_surprises() -> None:
 
 
 def test_a_reassignment_of_somebody_else_is_a_surprise() -> None:
-    other = Found(replicas=(1, 2), leader=1, in_sync=frozenset({1}), target=(1,))
-    seen = Seen(brokers=frozenset({1, 2, 3}), partitions={**_seen().partitions, ("u", 4): other})
+    seen = replace(_seen(), targets={("u", 4): (1,)})
     with pytest.raises(SurpriseError, match="partition u-4 is being reassigned, which is not of this batch"):
         work_of(MOVE, seen, is_started=False)
 
@@ -89,14 +94,15 @@ def test_a_batch_that_is_executed_ends(before: list[int], planned: list[int], co
     step = Step(replicas={NAME: then}, elected=(NAME,) if elects else ())
     brokers = frozenset({1, 2, 3, 4})
 
-    def left(found: Found, *, is_started: bool = True) -> Work:
-        return work_of(step, Seen(brokers=brokers, partitions={NAME: found}), is_started=is_started)
+    def left(found: Found, *, target: tuple[int, ...] | None = None, is_started: bool = True) -> Work:
+        targets = {} if target is None else {NAME: target}
+        return work_of(step, Seen(brokers=brokers, partitions={NAME: found}, targets=targets), is_started=is_started)
 
     found = Found(replicas=was, leader=was[0], in_sync=frozenset(was))
     if was != then:
         assert left(found, is_started=False).start == (NAME,)
         union = (*then, *(each for each in was if each not in then))
-        assert left(Found(replicas=union, leader=was[0], in_sync=frozenset(was), target=then)).waiting == (NAME,)
+        assert left(Found(replicas=union, leader=was[0], in_sync=frozenset(was)), target=then).waiting == (NAME,)
         leader = was[0] if was[0] in then else then[-1]
         found = Found(replicas=then, leader=leader, in_sync=frozenset(then))
     if elects and found.leader != then[0]:

@@ -57,10 +57,11 @@ class Follower:
 
         Whatever ends it, reassignments that are under way are cancelled, and then the throttles are removed.
         """
-        expected = self._seen().brokers
+        expected: frozenset[int] | None = None
         for number, step in enumerate(steps, start=1):
             title = f"batch {number} of {len(steps)}"
-            seen = self._seen()
+            seen = self._seen(step)
+            expected = seen.brokers if expected is None else expected
             check_brokers(expected, seen)
             work = work_of(step, seen, is_started=False)
             if work.is_done:
@@ -90,7 +91,7 @@ class Follower:
                 before = len(work.waiting)
                 self._show(f"{title}: {len(started) - before} of {len(started)} partitions complete")
             self._sleep(_POLL_S)
-            now = self._seen()
+            now = self._seen(step)
             check_brokers(seen.brokers, now)
             work = work_of(step, now, is_started=True)
         if work.elect:
@@ -98,20 +99,15 @@ class Follower:
         while work.elect:
             self._elect(work.elect)
             self._sleep(_POLL_S)
-            now = self._seen()
+            now = self._seen(step)
             check_brokers(seen.brokers, now)
             work = work_of(step, now, is_started=True)
 
-    def _seen(self) -> Seen:
+    def _seen(self, step: Step) -> Seen:
         with _explained():
-            under_way = {
-                (partition.topic, partition.partition): tuple(
-                    broker for broker in state["replicas"] if broker not in state["removing_replicas"]
-                )
-                for partition, state in self._admin.list_partition_reassignments().items()
-            }
+            under_way = self._admin.list_partition_reassignments()
             brokers = self._admin.describe_cluster()["brokers"]
-            topics = self._admin.describe_topics()
+            topics = self._admin.describe_topics(sorted({topic for topic, _ in step.names}))
         return Seen(
             brokers=frozenset(each["broker_id"] for each in brokers if not each.get("is_fenced")),
             partitions={
@@ -120,10 +116,15 @@ class Follower:
                     leader=each["leader_id"],
                     in_sync=frozenset(each["isr_nodes"]),
                     offline=frozenset(each.get("offline_replicas") or ()),
-                    target=under_way.get((topic["name"], each["partition_index"])),
                 )
                 for topic in topics
                 for each in topic["partitions"]
+            },
+            targets={
+                (partition.topic, partition.partition): tuple(
+                    broker for broker in state["replicas"] if broker not in state["removing_replicas"]
+                )
+                for partition, state in under_way.items()
             },
         )
 

@@ -6,7 +6,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from loadwise.balance.errors import SurpriseError, UnfitClusterError
 from loadwise.balance.readings import Name, Sizes
@@ -37,8 +37,6 @@ class Found:
     leader: int
     in_sync: frozenset[int]
     offline: frozenset[int] = frozenset()
-    target: tuple[int, ...] | None = None
-    """The replicas after the reassignment that is under way; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +46,9 @@ class Seen:
     brokers: frozenset[int]
     """Those that are up."""
     partitions: Mapping[Name, Found]
+    """Those of the batch's topics."""
+    targets: Mapping[Name, tuple[int, ...]] = field(default_factory=dict)
+    """Of each partition with a reassignment under way: the replicas after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,10 +102,11 @@ def work_of(step: Step, seen: Seen, *, is_started: bool) -> Work:
         for broker in wanted:
             if broker not in seen.brokers:
                 raise SurpriseError(f"broker {broker}, which has a replica of {_named(name)}, is not up; {GO_ON}")
-        if found.target is not None:
-            if set(found.target) != set(wanted):
+        target = seen.targets.get(name)
+        if target is not None:
+            if set(target) != set(wanted):
                 raise SurpriseError(
-                    f"partition {_named(name)} is being reassigned to {_listed(found.target)}, and the plan says"
+                    f"partition {_named(name)} is being reassigned to {_listed(target)}, and the plan says"
                     f" {_listed(wanted)}; plan again when kafka-reassign-partitions.sh --list shows none"
                 )
             waiting.append(name)
@@ -177,8 +179,8 @@ def _checked(name: Name, seen: Seen) -> Found:
 
 
 def _check_others(step: Step, seen: Seen) -> None:
-    for name, found in seen.partitions.items():
-        if found.target is not None and name not in step.replicas:
+    for name in seen.targets:
+        if name not in step.replicas:
             raise SurpriseError(
                 f"partition {_named(name)} is being reassigned, which is not of this batch; call --follow again when"
                 " kafka-reassign-partitions.sh --list shows none"
