@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from command_line import invoke
+from kafka import TopicPartition
 from kafka.admin import ConfigResource
 from kafka.errors import KafkaTimeoutError
 from skewed_topics import described, make_skewed_topics
@@ -140,3 +141,32 @@ def test_a_topic_that_was_deleted_is_a_surprise(admin: GroupAdmin) -> None:
     admin.delete_topics(["orders"])
     with pytest.raises(SurpriseError, match=r"partition orders-0 does not exist any more; plan again"):
         _follow(admin, [])
+
+
+def test_a_broker_that_lags_behind_the_controller_is_no_surprise(
+    admin: GroupAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It describes orders-0 as it was before the reassignment for a while."""
+    describe = admin.describe_topics
+    before, lagging = describe(["orders"]), [3]
+
+    def describe_late(topics: list[str]) -> object:
+        now = describe(topics)
+        if now != before and lagging[0]:
+            lagging[0] -= 1
+            return before
+        return now
+
+    monkeypatch.setattr(admin, "describe_topics", describe_late)
+    shown: list[str] = []
+    _follow(admin, shown)
+    assert lagging == [0]
+    assert shown[-1] == "batch 3 of 3: complete"
+
+
+def test_a_reassignment_that_was_replaced_is_a_surprise(admin: GroupAdmin) -> None:
+    def replace(_: float) -> None:
+        admin.alter_partition_reassignments({TopicPartition("orders", 0): [2, 1]})
+
+    with pytest.raises(SurpriseError, match="partition orders-0 ended with replicas 2, 1, and the plan says 3, 2"):
+        _follow(admin, [], sleep=replace)

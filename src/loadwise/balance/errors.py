@@ -8,6 +8,7 @@
     ├── ChangedClusterError       a running cluster changed while it was planned
     ├── NoPlanError               no placement was found that keeps each broker within its stated capacity
     └── SurpriseError             a batch that is executed finds what its plan does not expect
+        └── UnsettledError        it may be over in a moment
 """
 
 from __future__ import annotations
@@ -35,3 +36,7 @@ class NoPlanError(BalanceError):
 
 class SurpriseError(BalanceError):
     """A batch that is executed finds what its plan does not expect; the message names it and the remedy."""
+
+
+class UnsettledError(SurpriseError):
+    """What is found may be over in a moment, as brokers learn of a reassignment's end one after the other."""

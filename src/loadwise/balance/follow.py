@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from loadwise.assignor.load.log_dirs import LogDirError, replica_sizes
-from loadwise.balance.errors import SurpriseError
+from loadwise.balance.errors import SurpriseError, UnsettledError
 from loadwise.balance.following import (
     GO_ON,
     Found,
@@ -32,6 +32,8 @@ _REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.thro
 _ALTERED = "OK"
 _PREFERRED = 0
 _POLL_S = 1.0
+_LOOKS = 20
+"""At what may be over in a moment: a broker that describes a topic may lag behind the controller."""
 _ATTEMPTS = 5
 """Of what is undone at the end: a broker may have just stopped."""
 
@@ -60,10 +62,8 @@ class Follower:
         expected: frozenset[int] | None = None
         for number, step in enumerate(steps, start=1):
             title = f"batch {number} of {len(steps)}"
-            seen = self._seen(step)
+            seen, work = self._found(step, expected, is_started=False)
             expected = seen.brokers if expected is None else expected
-            check_brokers(expected, seen)
-            work = work_of(step, seen, is_started=False)
             if work.is_done:
                 self._remove_throttles(step, seen.brokers)  # those of a run that was killed
                 self._show(f"{title}: complete already")
@@ -91,17 +91,27 @@ class Follower:
                 before = len(work.waiting)
                 self._show(f"{title}: {len(started) - before} of {len(started)} partitions complete")
             self._sleep(_POLL_S)
-            now = self._seen(step)
-            check_brokers(seen.brokers, now)
-            work = work_of(step, now, is_started=True)
+            _, work = self._found(step, seen.brokers, is_started=True)
         if work.elect:
             self._show(f"{title}: elects {counted(len(work.elect), 'leader')}")
         while work.elect:
             self._elect(work.elect)
             self._sleep(_POLL_S)
-            now = self._seen(step)
-            check_brokers(seen.brokers, now)
-            work = work_of(step, now, is_started=True)
+            _, work = self._found(step, seen.brokers, is_started=True)
+
+    def _found(self, step: Step, expected: frozenset[int] | None, *, is_started: bool) -> tuple[Seen, Work]:
+        """What is found, and what is left; what may be over in a moment is looked at again."""
+        looks = 1
+        while True:
+            seen = self._seen(step)
+            check_brokers(expected or seen.brokers, seen)
+            try:
+                return seen, work_of(step, seen, is_started=is_started)
+            except UnsettledError:
+                if looks == _LOOKS:
+                    raise
+            looks += 1
+            self._sleep(_POLL_S)
 
     def _seen(self, step: Step) -> Seen:
         with _explained():

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from loadwise.balance.errors import SurpriseError, UnfitClusterError
+from loadwise.balance.errors import SurpriseError, UnfitClusterError, UnsettledError
 from loadwise.balance.readings import Name, Sizes
 
 GO_ON = "call --follow again when this is mended: it goes on from what it finds"
@@ -90,7 +90,7 @@ def read_steps(files: Mapping[str, str]) -> list[Step]:
 
 
 def work_of(step: Step, seen: Seen, *, is_started: bool) -> Work:
-    """What is left of the batch. Raises `SurpriseError` for all that the plan does not expect.
+    """What is left of the batch. Raises `SurpriseError` for what the plan does not expect, `UnsettledError` among them.
 
     ``is_started`` says whether its reassignments were started: those that are neither under way nor complete failed.
     """
@@ -112,7 +112,7 @@ def work_of(step: Step, seen: Seen, *, is_started: bool) -> Work:
             waiting.append(name)
         elif found.replicas != wanted:
             if is_started:
-                raise SurpriseError(
+                raise UnsettledError(
                     f"the reassignment of partition {_named(name)} ended with replicas {_listed(found.replicas)}, and"
                     f" the plan says {_listed(wanted)}: somebody cancelled or replaced it; plan again"
                 )
@@ -190,7 +190,7 @@ def _check_others(step: Step, seen: Seen) -> None:
 def _check_in_sync(name: Name, found: Found) -> None:
     lagging = [broker for broker in found.replicas if broker not in found.in_sync]
     if lagging:
-        raise SurpriseError(
+        raise UnsettledError(
             f"the replicas of partition {_named(name)} on brokers {_listed(lagging)} are not in sync; {GO_ON}"
         )
 
