@@ -3,7 +3,6 @@
 import threading
 from collections import Counter
 from contextlib import ExitStack, contextmanager
-from uuid import UUID
 
 import pytest
 from confluent_kafka import Consumer
@@ -18,12 +17,13 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from note_parts import parts_of
+from plans import carried, heard, plan_for
 from secured_clients import Access
 from secured_kafka import PASSWORDS, SUPER_USERS
 from topics import WAIT_S, make_topic, until
 
 from loadwise.coordinator import Authorization, Coordinator, Security
-from loadwise.protocol.steering_note import TOPIC_PREFIX, Plan, name_hash
+from loadwise.protocol.steering_note import TOPIC_PREFIX, name_hash
 from loadwise.running_group.admin import connected
 from loadwise.running_group.errors import UnreadableGroupError
 from loadwise.running_group.reading import read_group
@@ -70,38 +70,6 @@ def stepped(steering, caplog, words):
         return words in caplog.text
 
     until(said, lambda: caplog.text)
-
-
-def heard(admin, group_id, guests):
-    """Send heartbeats until the broker has heard all that the guests say."""
-
-    def beat():
-        for guest in guests.all:
-            guest.answered(admin.heartbeat(group_id, **guest.heartbeat()))
-        return guests.heard
-
-    until(beat)
-
-
-def plan_for(admin, group_id, topic, shares):
-    """A plan that gives these numbers of partitions to the members, in the order of their hashes."""
-    group = read_group(admin, group_id)
-    hashes = sorted(name_hash(each.member.id, each.member.instance_id) for each in group.members)
-    (described,) = admin.describe_topics([topic])
-    owners = [place for place, share in enumerate(shares) for _ in range(share)]
-    topic_id = UUID(described["topic_id"]).bytes
-    sizes = {topic_id: len(owners)}
-    return Plan(
-        epoch=0, capacities=dict.fromkeys(hashes, 1), partitions=sizes, owners=owners, weights=[1] * len(owners)
-    )
-
-
-def carried(admin, group_id, guests, parts):
-    """Carry a plan, and let the broker assign by it."""
-    guests.carry(parts)
-    heard(admin, group_id, guests)
-    guests.all[0].ask()
-    heard(admin, group_id, guests)
 
 
 def test_members_that_name_another_assignor_outvote_the_steering_member(broker, topic_name, group_id, caplog):

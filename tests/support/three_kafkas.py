@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kafka_process import (
@@ -38,10 +38,16 @@ _MISSED_LATE = {"broker.session.timeout.ms": "60000", "replica.lag.time.max.ms":
 
 
 @contextlib.contextmanager
-def three_kafkas(*, missed_soon: bool) -> Iterator[dict[int, BrokerProcess]]:
+def three_kafkas(
+    *,
+    missed_soon: bool,
+    more: Mapping[int, Mapping[str, str]] | None = None,
+    beside: Mapping[int, Sequence[Path]] | None = None,
+) -> Iterator[dict[int, BrokerProcess]]:
     """Run three nodes for the length of a with block; answers them by their ids.
 
-    Raises `KafkaNotInstalledError` where a JDK or Maven is missing.
+    ``more`` are settings and ``beside`` jars of plug-ins, by node. Raises `KafkaNotInstalledError` where a JDK or Maven
+    is missing.
     """
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="apache-kafkas-")))
@@ -59,11 +65,13 @@ def three_kafkas(*, missed_soon: bool) -> Iterator[dict[int, BrokerProcess]]:
                 "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
                 "controller.quorum.voters": ",".join(f"{each}@{address}" for each, address in controllers.items()),
                 "log.dirs": f"{folder}/data-{node}",
+                **(more or {}).get(node, {}),
             }
             properties = folder / f"{node}.properties"
             properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-            format_storage(properties, cluster_id, jvm=short_lived_jvm())
-            command = [*java_program("kafka.Kafka", "-Xmx384m", *short_lived_jvm()), str(properties)]
+            jars = (beside or {}).get(node, ())
+            format_storage(properties, cluster_id, jvm=short_lived_jvm(), beside=jars)
+            command = [*java_program("kafka.Kafka", "-Xmx384m", *short_lived_jvm(), beside=jars), str(properties)]
             nodes[node] = BrokerProcess(command, folder / f"{node}.log", addresses[node])
         try:
             for each in nodes.values():
