@@ -55,4 +55,4 @@ def test_the_command_reports_its_decisions(broker, topic_name, group_id, tmp_pat
         until(history.exists)
     replayed = invoke(["replay", str(history)])
     assert replayed.exit_code == 0, replayed.output
-    assert "none of them another one now" in replayed.output
+    assert "none of them" in replayed.output
