@@ -100,6 +100,37 @@ def test_the_first_assignor_of_the_broker_is_back_when_steering_ends(broker, top
         until(lambda: read_group(admin, group_id).protocol == before != "loadwise")
 
 
+def test_steering_members_leave_with_the_last_member_and_come_back(broker, topic_name, group_id):
+    make_topic(broker, topic_name, PARTITIONS)
+    with ExitStack() as stack:
+        admin = stack.enter_context(connected(broker, client_id="loadwise-steer"))
+        steering = Steering(admin, group_id)
+        stack.callback(steering.leave)
+        for _ in range(2):
+            with member(broker, group_id, topic_name):
+                until(lambda: steering.step() and count(admin, group_id) == 2)
+            until(lambda: steering.step() and count(admin, group_id) == 0)
+            groups = AdminClient({"bootstrap.servers": broker, "log_level": 0})
+            groups.delete_consumer_groups([group_id])[group_id].result(WAIT_S)
+
+
+def test_a_classic_group_is_not_joined(broker, topic_name, group_id, caplog):
+    make_topic(broker, topic_name, PARTITIONS)
+    with ExitStack() as stack:
+        admin = stack.enter_context(connected(broker, client_id="loadwise-steer"))
+        owned = stack.enter_context(member(broker, group_id, topic_name, **{"group.protocol": "classic"}))
+        until(lambda: len(owned) == PARTITIONS)
+        steering = Steering(admin, group_id)
+        stack.callback(steering.leave)
+        stepped(steering, caplog, f"Waiting: the group {group_id} is a classic one")
+        assert len(read_group(admin, group_id).members) == 1
+        assert read_group(admin, group_id).is_classic
+
+
+def count(admin, group_id):
+    return len(admin.describe_consumer_group(group_id).members)
+
+
 def test_a_static_member_and_one_of_all_topics_follow_a_plan(broker, topic_name, group_id):
     make_topic(broker, topic_name, PARTITIONS)
     with ExitStack() as stack:
