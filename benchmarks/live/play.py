@@ -3,8 +3,8 @@
 A second is one step; the seconds from one event to the next are taken together. A member works off what waits in its
 partitions in proportion to what waits. It measures its speed as real members do, with a poll a second that takes up to
 a tenth more or less than it should. It commits every five seconds, in a phase of its own, and tells its speed with it.
-During a rebalance nobody processes anything (eager). Arrivals, readings and members have a random generator each, so
-that all assignors meet the same arrivals.
+During an eager rebalance no member processes anything, during a cooperative one the partitions that move stand still.
+Arrivals, readings and members have a random generator each, so that all assignors meet the same arrivals.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class Outcome:
     member_seconds: int = 0
     for_load: list[int] = field(default_factory=list)
     """Seconds at which a rebalance was asked for because of the load."""
+    still_s: float = 0.0
+    """For how long partitions stood still for these in the mean."""
     rebalances: int = 0
     moved_per_s: float = 0.0
     """Arrival rate of the partitions that were taken from members that are still there, added up."""
@@ -82,11 +84,13 @@ class SimulatedGroup:
         self._subscriptions: dict[str, frozenset[str]] = {}
         self._known = np.zeros(count, bool)
         self._stuck, self._away = np.zeros(count, bool), np.zeros(count, bool)
-        self._stopped_until = 0
+        self._stopped, self._stopped_until = np.zeros(count, bool), 0
         self._phase: dict[str, int] = {}
         self._busy: dict[str, BusyTime] = {}
         self._arrivals, self._arrived = np.zeros((0, count)), 0
         late = scene.readings.late_s // READING_S
+        self._reads_s = int(self._of_readings.integers(READING_S))
+        """The second of the next reading: events begin at any time between two."""
         self._noted: dict[str, int] = {}
         """When each member has committed last, as the note beside its commit tells."""
         self._history: deque[tuple[Floats, Floats, dict[str, int]]] = deque(maxlen=late + 1)
@@ -97,14 +101,15 @@ class SimulatedGroup:
         while now_s < self._scene.end_s:
             self._events(now_s)
             # The reading belongs to the last second of a stretch.
-            ends = [self._scene.end_s, now_s - now_s % -READING_S + 1]
+            ends = [self._scene.end_s, self._reads_s + 1]
             ends += [piece.start_s for piece in list(self._pieces)[:1]]
             ends += self._dead.values()
             until = min(end for end in ends if end > now_s)
             self._stretch(now_s, until)
             now_s = until
-            if (now_s - 1) % READING_S == 0:
-                self._read(now_s - 1)
+            if now_s > self._reads_s:
+                self._read(self._reads_s)
+                self._reads_s += self._policy.soon_s or READING_S
 
     def _events(self, now_s: int) -> None:
         """What happens at the beginning of a second."""
@@ -181,14 +186,15 @@ class SimulatedGroup:
         for second, came in enumerate(self._next_arrivals(until_s - now_s), now_s):
             self._end += came
             waiting += came
-            if second >= self._stopped_until:
-                ready = np.where(self._stuck, 0.0, waiting)
-                work = (ready * cost) @ owns
-                part = np.minimum(speeds / np.maximum(work, 1e-9), 1.0)
-                taken[second - now_s] = (ready @ owns_of_topic).reshape(-1, topics) * part[:, np.newaxis]
-                worked[second - now_s] = work * part
-                waiting -= ready * part[index]
-                self._committed = np.where(self._phases == second % _COMMIT_S, self._end - waiting, self._committed)
+            stands = self._stuck | self._stopped if second < self._stopped_until else self._stuck
+            ready = np.where(stands, 0.0, waiting)
+            work = (ready * cost) @ owns
+            part = np.minimum(speeds / np.maximum(work, 1e-9), 1.0)
+            taken[second - now_s] = (ready @ owns_of_topic).reshape(-1, topics) * part[:, np.newaxis]
+            worked[second - now_s] = work * part
+            waiting -= ready * part[index]
+            commits = (self._phases == second % _COMMIT_S) & ~stands
+            self._committed = np.where(commits, self._end - waiting, self._committed)
             outcome.lag_s.append(float((waiting @ owns).max()) / total)
         self._done = self._end - waiting
         self._note(now_s, until_s)
@@ -265,8 +271,12 @@ class SimulatedGroup:
         for row, (old, new) in enumerate(zip(before, self._owner, strict=True)):
             if old != new and old in self._members:
                 self.outcome.moved_per_s += float(self._rates[row])
+        moved = np.array([old != new for old, new in zip(before, self._owner, strict=True)])
         self._renumber()
+        self._stopped = moved if self._policy.cooperative else np.ones(len(moved), bool)
         self._stopped_until = now_s + (0 if self._policy.free else REBALANCE_S)
+        if self.outcome.for_load and self.outcome.for_load[-1] == now_s:
+            self.outcome.still_s += REBALANCE_S * float(self._stopped.mean())
 
     def _renumber(self) -> None:
         number = {member: index for index, member in enumerate(self._members)}

@@ -47,6 +47,8 @@ class Policy:
 
     free = False
     """Whether its rebalances cost nothing."""
+    cooperative = False
+    """Whether partitions that stay are processed during a rebalance."""
     learns = False
     """Whether it listens to what members measure of themselves."""
 
@@ -55,6 +57,8 @@ class Policy:
         self._assignor = assignor
         self._partitions: Sequence[tuple[str, int]] = ()
         self._lag = np.empty(0)
+        self.soon_s: int | None = None
+        """The next reading comes after this many seconds; None: as usual."""
 
     def begin(self, scene: Scene, minute_ago: Reading) -> None:
         """The group begins; ``minute_ago`` is where partitions ended then, as the log's timestamps tell it."""
@@ -93,11 +97,12 @@ class Live(Policy):
         tuning: Tuning | None = None,
         *,
         learns: bool = True,
+        cooperative: bool = False,
     ) -> None:
         super().__init__(name, Weighted())
-        self.learns = learns
+        self.learns, self.cooperative = learns, cooperative
         self.settings, self.tuning = settings or LiveSettings(), tuning or Tuning()
-        self.watch = GroupWatch(self.settings, self._assignor, tuning=self.tuning)
+        self.watch = GroupWatch(self.settings, self._assignor, cooperative=cooperative, tuning=self.tuning)
         self.decisions: list[Decision] = []
         self.saved: list[tuple[int, float, float]] = []
         self.wanted: int | None = None
@@ -106,7 +111,7 @@ class Live(Policy):
 
     def anew(self) -> Live:
         """The same before its first reading."""
-        return Live(self.name, self.settings, self.tuning, learns=self.learns)
+        return Live(self.name, self.settings, self.tuning, learns=self.learns, cooperative=self.cooperative)
 
     def begin(self, scene: Scene, minute_ago: Reading) -> None:
         """Take what the log tells for an early reading."""
@@ -128,6 +133,7 @@ class Live(Policy):
         self.watch.learn_costs()
         decision = self.watch.decide(now_s * 1000)
         self.wanted = None if decision is None else decision.wanted
+        self.soon_s = round(self.tuning.soon_s) if decision is not None and decision.soon else None
         if decision is not None and decision.saved_s is not None:
             self.saved.append((now_s, decision.lag_s, decision.saved_s))
         if decision is None or not decision.ask:

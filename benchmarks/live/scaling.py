@@ -58,6 +58,7 @@ class ScaledGroup(SimulatedGroup):
         self._live, self._scaler = policy, scaler
         self._there = self._wanted = _FIRST
         self._changes: list[tuple[int, int]] = []
+        self._looks_s = 0
 
     def _begin(self, piece: Piece, now_s: int) -> bool:
         while self._changes and self._changes[0][0] <= now_s:
@@ -66,8 +67,9 @@ class ScaledGroup(SimulatedGroup):
 
     def _read(self, now_s: int) -> None:
         super()._read(now_s)
-        if now_s % _LOOKS_S:
+        if now_s < self._looks_s:
             return
+        self._looks_s = now_s + _LOOKS_S
         asked = self._scaler(self._live, float((self._end - self._committed).sum()), now_s)
         if asked is None or abs(asked / self._wanted - 1) <= _TOLERANCE:
             return

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.live.play import REBALANCE_S, play
+from benchmarks.live.play import play
 from benchmarks.live.policies import Live, Policy
 from benchmarks.live.world import Piece, Scene
 from loadwise.assignor.algorithms.roundrobin import RoundRobin
@@ -28,7 +28,8 @@ from loadwise.assignor.model import Floats
 HOUR_S = 3600
 _SPEED = 600.0
 _USED, _CALM = 0.6, 0.4
-_WEIGHTED, _STOCK = "weighted", ("roundrobin", "sticky")
+_WEIGHTED, _COOPERATIVE, _STOCK = "weighted", "cooperative-weighted", ("roundrobin", "sticky")
+_OURS = (_WEIGHTED, _COOPERATIVE)
 _MEAN, _MEAN_S, _P95, _P95_S, _SEED, _SEED_S = 1.1, 0.1, 1.15, 0.5, 1.5, 0.5
 _MOST_STILL = 0.03
 _NEVER = 10**12
@@ -238,15 +239,14 @@ def played(name: str, policy: str, seed: int) -> Played:
     made: dict[str, Callable[[], Policy]] = {
         **{without: live for without, (live, _) in WITHOUT.items()},
         _WEIGHTED: Live,
+        _COOPERATIVE: partial(Live, cooperative=True),
         "roundrobin": partial(Policy, "roundrobin", RoundRobin()),
         "sticky": partial(Policy, "sticky", Sticky()),
     }
     outcome = play(scene(name, seed), made[policy](), seed)
     lag = np.array(outcome.lag_s)
     asked = len(outcome.for_load)
-    return Played(
-        float(lag.mean()), float(np.percentile(lag, 95)), float(lag.max()), asked, asked * REBALANCE_S / HOUR_S
-    )
+    return Played(float(lag.mean()), float(np.percentile(lag, 95)), float(lag.max()), asked, outcome.still_s / HOUR_S)
 
 
 def missed(ours: Sequence[Played], stock: Mapping[str, Sequence[Played]]) -> Iterator[str]:
@@ -279,23 +279,24 @@ def main() -> None:
     if args.ablation:
         _ablation(seeds, args.processes)
         return
-    print(f"{'scene':36} {'weighted':>16} {'roundrobin':>14} {'sticky':>14} {'asked':>6} {'still':>6}")
+    print(f"{'scene':36}", *(f"{head:>14}" for head in ("weighted", "cooperative", *_STOCK)), "      asked      still")
     with ProcessPoolExecutor(args.processes) as pool:
         work = {
             (name, policy): [pool.submit(played, name, policy, seed) for seed in seeds]
             for name in names
-            for policy in (_WEIGHTED, *_STOCK)
+            for policy in (*_OURS, *_STOCK)
         }
         for name in names:
-            each = {policy: [one.result() for one in work[name, policy]] for policy in (_WEIGHTED, *_STOCK)}
+            each = {policy: [one.result() for one in work[name, policy]] for policy in (*_OURS, *_STOCK)}
             figures = [
                 f"{np.mean([one.mean for one in of]):7.2f}/{np.mean([one.p95 for one in of]):6.2f}"
                 for of in each.values()
             ]
-            ours = each.pop(_WEIGHTED)
-            asked, still = np.mean([one.asked for one in ours]), max(one.still for one in ours)
-            bad = "; ".join(missed(ours, each))
-            print(f"{name:36} {' '.join(figures)} {asked:6.1f} {still:6.1%} {bad}", flush=True)
+            ours = [each.pop(policy) for policy in _OURS]
+            asked = "/".join(f"{np.mean([one.asked for one in of]):.1f}" for of in ours)
+            still = "/".join(f"{max(one.still for one in of):.1%}" for of in ours)
+            bad = [f"{policy}: {what}" for policy, of in zip(_OURS, ours, strict=True) for what in missed(of, each)]
+            print(f"{name:36} {' '.join(figures)} {asked:>11} {still:>10} {'; '.join(bad)}", flush=True)
 
 
 def _ablation(seeds: Sequence[int], processes: int | None) -> None:

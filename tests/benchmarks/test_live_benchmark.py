@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.live.figures import Figures, figures, missed, summary
-from benchmarks.live.play import play
+from benchmarks.live.play import SimulatedGroup, play
 from benchmarks.live.policies import AllKnowing, Live, Policy, policies
 from benchmarks.live.scenes import (
     SCENES,
@@ -66,12 +66,10 @@ def test_all_assignors_meet_the_same_arrivals():
     scene = hot_keys(2).shortened(41)
     ends = []
     for policy in policies():
-        taken = policy.read
-        policy.read = lambda reading, now_s, taken=taken: (ends.append((now_s, reading.end)), taken(reading, now_s))[1]
-        play(scene, policy, 5)
-    last = [end for at, end in ends if at == 40]
-    assert len(last) == len(policies())
-    assert all(np.array_equal(end, last[0]) for end in last)
+        group = SimulatedGroup(scene, policy, 5)
+        group.run()
+        ends.append(group._end)
+    assert all(np.array_equal(end, ends[0]) for end in ends)
 
 
 def test_nothing_is_worked_off_twice_or_before_it_came():
