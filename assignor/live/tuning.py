@@ -13,6 +13,7 @@ class ArrivalsTuning:
     oldest_ms: int = 180_000  # Readings older than this are dropped, except the last one before the newest.
     at_least_ms: int = 4_000  # A rate is the mean over at least this time...
     enough: float = 300.0  # ... and until this many records have arrived in the mean partition: they vary by 6 % then.
+    enough_to_fall: float = 100.0  # Half of so many records or less is no chance: the rate has fallen.
     risen: float = 2.0  # A rate that rises by this factor needs a second reading: it may be a batch or a wrong end.
 
 

@@ -152,11 +152,13 @@ class GroupWatch(GroupKnowledge):
         )
         if refused is None:
             # The assignment uses rates confirmed by a second reading, so the rebalance must be worth its cost by these.
-            judged = self._judge(watched, arrivals.confirmed, capacities)
+            judged = self._judge(watched, arrivals.lasting, capacities)
             refused = self._unconfirmed(judged) or self.activity.refusal(now_ms) or common
         reason = "a rebalance would help" if self.settings.dry_run else "asking for a rebalance"
         if refused is not None and (untried := self._untried(watched, capacities, now_ms)):
             refused, reason = None, f"{reason}, so that members without a partition show their speed: {untried}"
+        elif refused is not None and self._restores(judged, now_ms):
+            refused, reason = None, f"{reason}, so that numbers of partitions are equal again: the burst is over"
         if refused is None:
             return replace(self._decision(watched, judged, capacities, now_ms, reason), ask=True, soon=soon)
         return replace(
@@ -190,6 +192,10 @@ class GroupWatch(GroupKnowledge):
         reliable = dict(zip(watched.names, capacities.reliable, strict=True))
         untried = [name for name in watched.too_slow if not reliable[name] and not watched.stated[name]]
         return "" if self.activity.refusal(now_ms) else ", ".join(untried)
+
+    def _restores(self, judged: Judgement, now_ms: int) -> bool:
+        restores = self._payback.restores(judged.group, now_ms)
+        return restores and not self.restraint.exhausted(now_ms) and not self.activity.refusal(now_ms)
 
     def _unconfirmed(self, judged: Judgement) -> Refusal | None:
         gain = gained(judged.worst, judged.best, self.settings.healthy)

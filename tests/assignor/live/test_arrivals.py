@@ -191,6 +191,23 @@ def test_a_rate_that_more_than_doubles_is_confirmed_by_the_next_reading(rises, c
     assert read(*readings).confirmed[0] == pytest.approx(confirmed)
 
 
+@pytest.mark.parametrize(
+    ("steady", "after_s", "rate", "fell"),
+    [
+        (100, 2, 40, True),
+        (100, 2, 50, False),  # less than half of what the window shows
+        (100, 2, 900, False),
+        (49, 2, 0, False),  # of 98 records all may be late
+        (49, 5, 0, True),
+    ],
+)
+def test_a_rate_lasts_unless_the_newest_interval_shows_less_than_half(steady, after_s, rate, fell):
+    end = 30 * steady
+    found = read((0, 0), (10, 10 * steady), (20, 20 * steady), (30, end), (30 + after_s, end + after_s * rate))
+    assert found.confirmed[0] > rate or rate > steady
+    assert found.lasting[0] == pytest.approx(rate if fell else found.confirmed[0])
+
+
 @pytest.mark.parametrize(("at_s", "counts"), [(9, False), (10, False), (11, True)])
 def test_ends_from_the_log_count_unless_they_are_older_than_the_last_reading(at_s, counts):
     rates = Rates(1)

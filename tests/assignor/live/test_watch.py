@@ -66,7 +66,7 @@ def test_a_member_that_was_too_slow_for_any_partition_is_measured_again(later):
     rates = {"t": _array([300.0] * 4)}
     before = Piece(start_s=0, rates=rates, capacity=speeds)
     live = Live(tuning=SOON)
-    outcome = play(scene(before, Piece(start_s=100, rates=rates, capacity={**speeds, "m2": later}), end_s=480), live)
+    outcome = play(scene(before, Piece(start_s=100, rates=rates, capacity={**speeds, "m2": later}), end_s=420), live)
     found_slow, again = ([at for at in outcome.for_load if (at < 100) == slow] for slow in (True, False))
     assert found_slow
     assert again[0] <= 400  # what it measured counts for some minutes after it has lost its partitions
@@ -99,6 +99,20 @@ def test_a_member_that_its_user_calls_slow_is_not_measured_again():
     outcome = play(scene(piece, end_s=300, stated={"m0": 10.0, "m1": 10.0, "m2": 1.0}), live)
     assert outcome.for_load == []
     assert live.watch._watched.too_slow == ("m2",)
+
+
+@pytest.mark.parametrize(("lasts_s", "equal"), [(20, True), (50, True), (100, False)])
+def test_a_burst_leaves_equal_numbers_of_partitions_behind(lasts_s, equal):
+    """A skew that lasts is followed by the same one more often than a burst is."""
+    even, capacity = _array([40.0] * 30), {f"m{number}": 600.0 for number in range(5)}
+    hot = even + 600.0 * (np.arange(30) % 15 == 0)
+    rates = ((0, even), (20, hot), (20 + lasts_s, even))
+    live = Live()
+    outcome = play(scene(*(Piece(start_s=at, rates={"t": of}, capacity=capacity) for at, of in rates), end_s=200), live)
+    counts = np.bincount(live.watch._watched.group.owner)
+    assert bool(np.ptp(counts) <= 1) is equal
+    assert ("the burst is over" in str(live.decisions[-1])) is equal
+    assert len(outcome.for_load) == (2 if equal else 1)
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
