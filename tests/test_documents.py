@@ -121,7 +121,8 @@ SITE_PAGES = [page for page in DOCUMENTS if page.is_relative_to(SITE)]
 
 
 def test_no_two_pages_of_the_site_have_one_title() -> None:
-    pages = [page for page in SITE.rglob("*.md") if "lab" not in page.relative_to(SITE).parts]
+    # What an earlier `make docs` has generated may be older than this state.
+    pages = [page for page in SITE.rglob("*.md") if not {"lab", "generated"} & {*page.relative_to(SITE).parts}]
     titles = [page.read_text().partition("\n")[0] for page in pages]
     assert sorted(titles) == sorted(set(titles))
 
