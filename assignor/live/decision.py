@@ -22,7 +22,7 @@ class Decision:
     reason: str
     """The reason for ``ask``."""
     exhausted: bool = False
-    """Whether the hourly limit alone prevents a request for a rebalance, for the first time."""
+    """Whether the budget of standstill alone prevents a request for a rebalance, for the first time."""
     waiting: bool = False
     """Whether a rebalance is not requested because it would wait for a member that stands still."""
     soon: bool = False
