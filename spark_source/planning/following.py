@@ -124,6 +124,9 @@ def _owner(member: MemberDescription) -> Owner:
 
 def _described(admin: AdminClient, group: str, wait_s: float) -> ConsumerGroupDescription:
     try:
+        # librdkafka ends the process if a request to a coordinator is not answered (confluentinc/librdkafka#4605), so a
+        # broker must have answered another request first.
+        admin.describe_cluster(request_timeout=wait_s).result(wait_s + 1)
         return admin.describe_consumer_groups([group], request_timeout=wait_s)[group].result(wait_s + 1)
     except TimeoutError:
         raise _undescribed(group, "no answer in time") from None

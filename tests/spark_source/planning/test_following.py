@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from concurrent.futures import Future
 from contextlib import contextmanager
 from itertools import chain
 from threading import Event, Thread
@@ -191,8 +192,17 @@ def test_patience_beyond_what_librdkafka_takes(topic, group_id, monkeypatch):
 class Group:
     """Answers DescribeGroups, and stops the time: only waits pass it."""
 
-    def __init__(self, answer):
-        self.answer, self.now_s, self.waits_s = answer, 100.0, []
+    def __init__(self, answer, *, is_away=False):
+        self.answer, self.now_s, self.waits_s, self._is_away = answer, 100.0, [], is_away
+
+    def describe_cluster(self, *, request_timeout):
+        future = Future()
+        if self._is_away:
+            self.now_s += request_timeout
+            future.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
+        else:
+            future.set_result(None)
+        return future
 
     def describe_consumer_groups(self, groups, *, request_timeout):
         self.waits_s.append(request_timeout)
@@ -234,6 +244,14 @@ def test_a_group_is_asked_until_the_patience_is_over(answer, problem, monkeypatc
     assert 103.0 <= group.now_s < 103.0 + 2 * ASK_AGAIN_S
     assert group.waits_s[0] == 3.0
     assert min(group.waits_s) == ASK_AGAIN_S
+
+
+def test_a_group_is_asked_for_only_once_a_broker_answers(monkeypatch):
+    """A request to a coordinator that is away ends the process (confluentinc/librdkafka#4605)."""
+    group = Group(EMPTY, is_away=True)
+    with pytest.raises(GroupUnavailableError, match="Kafka does not describe group g"):
+        owners_by_the_clock_of(group, monkeypatch, 3000)
+    assert group.waits_s == []
 
 
 def test_an_error_that_does_not_pass_is_raised_at_once(monkeypatch):
