@@ -115,6 +115,8 @@ def made(servers, topic):
     until(lambda: len(admin.list_topics(topic, timeout=WAIT_S).topics[topic].partitions) == PARTITIONS)
 
 
+# While the only steering process has lost its session, `uniform` assigns, so a busy machine may be too slow for this.
+@pytest.mark.live
 def test_the_plan_survives_a_killed_coordinator_and_a_rolling_restart(topic_name, group_id):
     with ExitStack() as stack:
         nodes = stack.enter_context(brokers())
