@@ -7,9 +7,9 @@ import logging
 import signal
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,8 +36,6 @@ nothing and carry the plan. It waits while the group is a classic one, or has no
 EPILOG = """examples:
   loadwise steer --bootstrap-servers broker:9092 --group billing --dry-run
   loadwise steer --bootstrap-servers broker:9092 --group billing"""
-
-_WINDOW_S = 30.0  # over which `loadwise watch` measures rates
 
 
 def add_options(parser: Parser) -> None:
@@ -110,22 +108,16 @@ def run(options: argparse.Namespace) -> int:
 
 def _json_lines(admin: GroupAdmin, *, from_beginning: bool) -> Callable[[GroupReading, Decision | None], None]:
     """Return what prints a reading as `loadwise watch --json` does, with the decision about it."""
+    from loadwise.cli.watch import WINDOW_S
     from loadwise.running_group.reading import read_retention_ms
     from loadwise.watch.as_json import as_json
-    from loadwise.watch.status import status
-    from loadwise.watch.verdict import StandingVerdict
+    from loadwise.watch.recent import Recent
 
-    standing = StandingVerdict()
-    seen: deque[GroupReading] = deque()
-    retention_ms: dict[str, int] = {}
+    recent = Recent(partial(read_retention_ms, admin), from_beginning=from_beginning, window_s=WINDOW_S)
 
     def show(reading: GroupReading, decision: Decision | None) -> None:
-        while seen and reading.at_s - seen[0].at_s > _WINDOW_S:
-            seen.popleft()
-        seen.append(reading)
-        retention_ms.update(read_retention_ms(admin, [each for each in reading.partitions if each not in retention_ms]))
-        now = status(list(seen), from_beginning=from_beginning, retention_ms=retention_ms)
-        line = as_json(now, standing.after(now), None)
+        now, verdict = recent.after(reading)
+        line = as_json(now, verdict, None)
         line |= {"decision": None if decision is None else str(decision), "asks": decision is not None and decision.ask}
         sys.stdout.write(json.dumps(line, allow_nan=False) + "\n")
         sys.stdout.flush()

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from loadwise.assignor.algorithms import ALGORITHMS
@@ -36,6 +37,7 @@ def _short(column: Column) -> str:
     return f" ({column.short!r} on a narrow screen)" if column.short else ""
 
 
+WINDOW_S = 30.0  # over which rates are measured by default
 DESCRIPTION = """Watch a group: which members fall behind, which have capacity left, whether the group is large enough.
 
 The group may use any client, and either protocol. It is only read. The utilisation of a member is known only while it
@@ -70,7 +72,7 @@ def add_options(parser: Parser) -> None:
         dest="window_s",
         type=at_least(0.1),
         metavar="SECONDS",
-        default=30.0,
+        default=WINDOW_S,
         help="the time over which rates are measured; must be longer than the consumers' auto.commit.interval.ms",
     )
     pace.add_argument(
@@ -103,28 +105,22 @@ def run(options: argparse.Namespace) -> int:
 
 def _watch(admin: GroupAdmin, display: Display, options: argparse.Namespace) -> None:
     from loadwise.running_group.reading import read, read_retention_ms
-    from loadwise.watch.status import status
-    from loadwise.watch.verdict import StandingVerdict
+    from loadwise.watch.recent import Recent
 
     from_beginning = options.uncommitted is Uncommitted.EARLIEST
-    standing = StandingVerdict()
-    seen: list[GroupReading] = []
-    retention_ms: dict[str, int] = {}
+    recent = Recent(partial(read_retention_ms, admin), from_beginning=from_beginning, window_s=options.window_s)
     for count in itertools.count(1):
         begun_s = time.monotonic()
         try:
             newest = read(admin, options.group)
         except UnreadableGroupError as error:
-            if not seen:
+            if not recent.readings:
                 raise
             # Brokers and members are restarted, and a watch outlives that.
             display.fail(f"loadwise watch: {error}")
         else:
-            retention_ms.update(read_retention_ms(admin, [t for t in newest.partitions if t not in retention_ms]))
-            # The last one counts however long ago it was: with an interval above the window there is no other.
-            seen = [*(each for each in seen[:-1] if newest.at_s - each.at_s <= options.window_s), *seen[-1:], newest]
-            now = status(seen, from_beginning=from_beginning, retention_ms=retention_ms)
-            display.show(now, standing.after(now), _compared(seen, now, from_beginning=from_beginning))
+            now, verdict = recent.after(newest)
+            display.show(now, verdict, _compared(recent.readings, now, from_beginning=from_beginning))
         if count == options.readings:
             return
         time.sleep(max(options.interval_s - (time.monotonic() - begun_s), 0.0))
