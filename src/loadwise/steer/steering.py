@@ -178,7 +178,8 @@ class Steering:
         except UnencodableError as error:
             raise UnreadableGroupError(f"the group {self.group_id} is too large to be steered: {error}") from error
         processes = {self._guests.process, *map(process_of, reading.group.steering)}
-        refused = self.budget.refusal(sum(map(len, parts)), len(processes), time.monotonic())
+        size = sum(map(len, parts))
+        refused = self.budget.refusal(size, len(processes), time.monotonic())
         if refused is not None:
             self._say(f"Waiting: {refused}")
             return
@@ -188,8 +189,7 @@ class Steering:
         self._beat()
         self.plans += 1
         self.moved_share += decision.judgement.moved_share
-        size = counted(sum(map(len, parts)), "byte")
-        log.info("Sent plan %d in %s, %s", self._sequence, counted(len(parts), "part"), size)
+        log.info("Sent plan %d in %s, %s", self._sequence, counted(len(parts), "part"), counted(size, "byte"))
 
     def _beat(self) -> bool:
         """Send the heartbeats of all guests; return whether the broker has heard all that they say."""
