@@ -78,16 +78,16 @@ class GroupCollector(Collector):
         yield from (leads, rebalances, moved)
         decision = member.explain()
         if decision is not None:
-            age = GaugeMetricFamily(
-                "loadwise_reading_age_seconds", "Time since the offsets of the group were read", labels=labels
-            )
-            age.add_metric(group, member.reading_age_s)
-            yield age
-            yield from decision_metrics(decision, self._group_id)
+            yield from decision_metrics(decision, self._group_id, member.reading_age_s)
 
 
-def decision_metrics(decision: Decision, group_id: str) -> Iterator[Metric]:
-    """Yield the metrics of a group's load."""
+def decision_metrics(decision: Decision, group_id: str, reading_age_s: float) -> Iterator[Metric]:
+    """Yield the metrics of a group's load, and how old the reading is that they come from."""
+    age = GaugeMetricFamily(
+        "loadwise_reading_age_seconds", "Time since the offsets of the group were read", labels=["group"]
+    )
+    age.add_metric([group_id], reading_age_s)
+    yield age
     judged = decision.judgement
     labels = ["group", "member"]
     columns = [

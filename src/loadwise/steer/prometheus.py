@@ -44,9 +44,4 @@ class SteeringCollector(Collector):
         yield from (leads, rebalances, moved, written)
         decision = steering.explain()
         if decision is not None:
-            age = GaugeMetricFamily(
-                "loadwise_reading_age_seconds", "Time since the offsets of the group were read", labels=labels
-            )
-            age.add_metric(group, steering.reading_age_s)
-            yield age
-            yield from decision_metrics(decision, steering.group_id)
+            yield from decision_metrics(decision, steering.group_id, steering.reading_age_s)
