@@ -6,7 +6,6 @@ So a slow group averages noise over a minute, and a busy group detects a shift s
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -26,8 +25,6 @@ class Arrivals(Table):
     """Records/s."""
     confirmed: Floats = field(default_factory=no_partitions)
     """The rate confirmed by two readings: the previous rate if it has just doubled."""
-    lasting: Floats = field(default_factory=no_partitions)
-    """The confirmed rate, or that since the reading before if it has fallen: a burst may be over."""
     last: Floats = field(default_factory=no_partitions)
     """The newest accepted end."""
     before: Floats = field(default_factory=no_partitions)
@@ -71,13 +68,22 @@ def arrived(known: Arrivals, end: Floats, now_ms: int, tuning: ArrivalsTuning) -
     rate = _newest_rates(known.ends, np.array(times_ms), tuning)
     # The previous reading showed the rise already if its rate was not confirmed.
     rises = (rate / tuning.risen > known.confirmed) & (known.rate == known.confirmed)
-    confirmed = np.where(np.isnan(rate) | rises, known.confirmed, rate)
     return replace(
         known,
         rate=np.where(np.isnan(rate), known.rate, rate),
-        confirmed=confirmed,
-        lasting=_lasting(known.ends, times_ms, confirmed, tuning),
+        confirmed=np.where(np.isnan(rate) | rises, known.confirmed, rate),
     )
+
+
+def lasting(known: Arrivals, tuning: ArrivalsTuning) -> Floats:
+    """Return float64[P]: confirmed rates, or those since the reading before if they are certainly less.
+
+    A burst may be over. There must be two readings.
+    """
+    seconds = (known.times_ms[-1] - known.times_ms[-2]) / 1000
+    newest = (known.ends[-1] - known.ends[-2]) / seconds
+    fell = (known.confirmed * seconds >= tuning.enough_to_fall) & (newest * tuning.risen < known.confirmed)
+    return np.where(fell, newest, known.confirmed)
 
 
 def _believed(known: Arrivals, earlier: Floats, end: Floats) -> Arrivals:
@@ -96,14 +102,6 @@ def _believed(known: Arrivals, earlier: Floats, end: Floats) -> Arrivals:
         before=np.where(read & ~last_was_wrong, np.where(confirmed, math.nan, known.last), known.before),
         last=np.where(read, newest, known.last),
     )
-
-
-def _lasting(ends: Floats, times_ms: Sequence[int], confirmed: Floats, tuning: ArrivalsTuning) -> Floats:
-    """Return float64[P]: the rate since the reading before, where that is certainly less than the confirmed one."""
-    seconds = (times_ms[-1] - times_ms[-2]) / 1000
-    newest = (ends[-1] - ends[-2]) / seconds
-    fell = (confirmed * seconds >= tuning.enough_to_fall) & (newest * tuning.risen < confirmed)
-    return np.where(fell, newest, confirmed)
 
 
 def _newest_rates(ends: Floats, times_ms: Floats, tuning: ArrivalsTuning) -> Floats:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from loadwise.assignor.live.arrivals import lasting
 from loadwise.assignor.live.capacity import Capacities
 from loadwise.assignor.live.common import Common
 from loadwise.assignor.live.decision import Decision
@@ -151,8 +152,9 @@ class GroupWatch(GroupKnowledge):
             saves_lag=(self._shadow.saved_s or 0.0) >= 0,
         )
         if refused is None:
-            # The assignment uses rates confirmed by a second reading, so the rebalance must be worth its cost by these.
-            judged = self._judge(watched, arrivals.lasting, capacities)
+            # The assignment uses rates confirmed by a second reading, so the rebalance must be worth its cost by these,
+            # as far as the newest reading still shows them.
+            judged = self._judge(watched, lasting(arrivals, self.tuning.arrivals), capacities)
             refused = self._unconfirmed(judged) or self.activity.refusal(now_ms) or common
         reason = "a rebalance would help" if self.settings.dry_run else "asking for a rebalance"
         if refused is not None and (untried := self._untried(watched, capacities, now_ms)):

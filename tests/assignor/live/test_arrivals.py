@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadwise.assignor.live.arrivals import Arrivals, arrived, prior
+from loadwise.assignor.live.arrivals import Arrivals, arrived, lasting, prior
 from loadwise.assignor.live.tuning import ArrivalsTuning
 
 STEP_MS = 5_000
@@ -205,7 +205,7 @@ def test_a_rate_lasts_unless_the_newest_interval_shows_less_than_half(steady, af
     end = 30 * steady
     found = read((0, 0), (10, 10 * steady), (20, 20 * steady), (30, end), (30 + after_s, end + after_s * rate))
     assert found.confirmed[0] > rate or rate > steady
-    assert found.lasting[0] == pytest.approx(rate if fell else found.confirmed[0])
+    assert lasting(found, ArrivalsTuning())[0] == pytest.approx(rate if fell else found.confirmed[0])
 
 
 @pytest.mark.parametrize(("at_s", "counts"), [(9, False), (10, False), (11, True)])
