@@ -36,12 +36,6 @@ def brokers() -> Iterator[ThreadedCoordinator]:
         yield running
 
 
-@pytest.fixture
-def admin(brokers: ThreadedCoordinator) -> Iterator[GroupAdmin]:
-    with connected(brokers.bootstrap_servers, client_id="test") as connection:
-        yield connection
-
-
 class Arrivals:
     """A clock that moves only while the reader sleeps; meanwhile records arrive."""
 

@@ -15,7 +15,7 @@ from loadwise.balance.errors import SurpriseError
 from loadwise.balance.follow import Follower
 from loadwise.balance.following import Step
 from loadwise.coordinator import Coordinator, ThreadedCoordinator
-from loadwise.running_group.admin import GroupAdmin, connected
+from loadwise.running_group.admin import GroupAdmin
 
 STEPS = [
     Step(replicas={("orders", 0): (3, 2)}, elected=(("orders", 0),)),
@@ -29,12 +29,6 @@ def brokers() -> Iterator[ThreadedCoordinator]:
     with Coordinator(brokers=3).in_thread() as running:
         make_skewed_topics(running.bootstrap_servers, "")
         yield running
-
-
-@pytest.fixture
-def admin(brokers: ThreadedCoordinator) -> Iterator[GroupAdmin]:
-    with connected(brokers.bootstrap_servers, client_id="test") as connection:
-        yield connection
 
 
 def _follow(admin: GroupAdmin, shown: list[str], sleep: Callable[[float], None] = lambda _: None) -> None:
