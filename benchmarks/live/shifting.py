@@ -32,7 +32,6 @@ _WEIGHTED, _COOPERATIVE, _STOCK = "weighted", "cooperative-weighted", ("roundrob
 _OURS = (_WEIGHTED, _COOPERATIVE)
 _MEAN, _MEAN_S, _P95, _P95_S, _SEED, _SEED_S = 1.1, 0.1, 1.15, 0.5, 1.5, 0.5
 _MOST_STILL = 0.03
-_NEVER = 10**12
 
 Rng = np.random.Generator
 Draw = Callable[[Rng], Iterable[Piece]]
