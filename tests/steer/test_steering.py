@@ -48,6 +48,10 @@ class Group:
             for thread in threads:
                 thread.join()
 
+    def shared(self):
+        """Whether all members have joined: each has an equal part."""
+        return [len(each) for each in self.owned.values()] == [PARTITIONS // MEMBERS] * MEMBERS
+
     def _consume(self, number):
         settings = {
             "bootstrap.servers": self.servers,
@@ -74,8 +78,7 @@ def test_hot_partitions_of_one_member_are_dealt_out(broker, topic_name, group_id
     with ExitStack() as stack:
         admin = stack.enter_context(connected(broker, client_id="loadwise-steer"))
         group = stack.enter_context(Group(broker, topic_name, group_id).running())
-        whole = [PARTITIONS // MEMBERS] * MEMBERS
-        until(lambda: [len(each) for each in group.owned.values()] == whole, lambda: group.owned)
+        until(group.shared, lambda: group.owned)
         group.hot.update(group.owned[0])
         steering = threading.Thread(target=Steering(admin, group_id).run, args=(stop,))
         steering.start()
@@ -110,7 +113,7 @@ def test_a_second_process_carries_the_plan_and_steers_when_the_first_has_left(br
     with ExitStack() as stack:
         admins = [stack.enter_context(connected(broker, client_id="loadwise-steer")) for _ in range(2)]
         group = stack.enter_context(Group(broker, topic_name, group_id).running())
-        until(lambda: sum(map(len, group.owned.values())) == PARTITIONS, lambda: group.owned)
+        until(group.shared, lambda: group.owned)
         first, second = (Steering(admin, group_id) for admin in admins)
         for each in (first, second):
             stack.callback(each.leave)
