@@ -41,6 +41,7 @@ from loadwise.coordinator.groups.events import (
 from loadwise.coordinator.groups.group import GroupMember
 from loadwise.coordinator.groups.records import GroupTombstone, Record
 from loadwise.coordinator.groups.topic_view import TopicView
+from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 
 
@@ -103,20 +104,23 @@ class HeartbeatGroup(ABC):
 
     # ---- events ----
 
-    def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        """Handle an event, then everything due at ``now_ms``; time never goes back."""
+    def handle(self, event: Event, now_ms: int) -> Turns[list[Effect]]:
+        """Handle an event, then everything due at ``now_ms``; time never goes back.
+
+        The next event must wait until this one is handled.
+        """
         before, epoch = self.state, self.generation
         match event:
             case KindHeartbeat():
-                self._reply(event.token, self._answer(event, now_ms))
+                self._reply(event.token, (yield from self._answer(event, now_ms)))
             case Delete():
                 self._on_delete(event)
             case ExpireSession():
                 if event.member_id in self.members:
-                    self._remove(event.member_id, f"the session of {event.member_id} ended")
+                    yield from self._remove(event.member_id, f"the session of {event.member_id} ended")
             case ForceRebalance():
                 if self.members:
-                    self._refresh("forced by a test")
+                    yield from self._refresh("forced by a test")
             case Leave():
                 left = [Left(*leaver, ErrorCode.UNKNOWN_MEMBER_ID) for leaver in event.leavers]
                 self._reply(event.token, LeaveReply(leavers=left))
@@ -127,7 +131,7 @@ class HeartbeatGroup(ABC):
             case _:
                 assert_never(event)
         for timer, member_id in self._timers.due(now_ms):
-            self._on_due(timer, member_id, now_ms)
+            yield from self._on_due(timer, member_id, now_ms)
         if self.state is not before or self.generation != epoch:
             self._append_transition(before)
         effects, self._effects = self._effects, []
@@ -138,26 +142,26 @@ class HeartbeatGroup(ABC):
         return []
 
     @abstractmethod
-    def _answer(self, event: KindHeartbeat, now_ms: int) -> EpochHeartbeatReply:
+    def _answer(self, event: KindHeartbeat, now_ms: int) -> Turns[EpochHeartbeatReply]:
         """Handle a heartbeat."""
 
     @abstractmethod
-    def _refresh(self, reason: str | None) -> None:
+    def _refresh(self, reason: str | None) -> Turns[None]:
         """Increment the group epoch if there is a reason, or if the topics have changed."""
 
     @abstractmethod
     def _forget(self, member_id: str) -> None:
         """Write a member's removal."""
 
-    def _remove(self, member_id: str, reason: str) -> None:
+    def _remove(self, member_id: str, reason: str) -> Turns[None]:
         self._forget(member_id)
         for timer in Timer:
             self._timers.set((timer, member_id), None)
-        self._refresh(reason)
+        yield from self._refresh(reason)
 
-    def _on_due(self, timer: Timer, member_id: str, now_ms: int) -> None:  # noqa: ARG002
+    def _on_due(self, timer: Timer, member_id: str, now_ms: int) -> Turns[None]:  # noqa: ARG002
         assert timer is Timer.SESSION, f"{timer.value} is not for a {self.type} group"
-        self._remove(member_id, f"{member_id} sent no heartbeat within its session timeout")
+        yield from self._remove(member_id, f"{member_id} sent no heartbeat within its session timeout")
 
     def _on_delete(self, event: Delete) -> None:
         if self.is_dead:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
+from uuid import UUID
 
 from loadwise.coordinator.groups.consumer_records import Tombstone
 from loadwise.coordinator.groups.events import Committer, KindHeartbeat
@@ -32,7 +33,7 @@ from loadwise.coordinator.share.records import (
 )
 from loadwise.coordinator.share.simple_assignor import assign
 from loadwise.coordinator.share.state import ShareGroupState, ShareMember, SharesState
-from loadwise.coordinator.turns import whole
+from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 
 
@@ -120,11 +121,11 @@ class ShareGroup(HeartbeatGroup):
 
     # ---- events ----
 
-    def _answer(self, event: KindHeartbeat, now_ms: int) -> ShareHeartbeatReply:
+    def _answer(self, event: KindHeartbeat, now_ms: int) -> Turns[ShareHeartbeatReply]:
         assert isinstance(event, ShareHeartbeat), "another kind's heartbeat is refused before it gets to a share group"
-        return self._on_leaving(event) if event.epoch < 0 else self._on_heartbeat(event, now_ms)
+        return (yield from self._on_leaving(event) if event.epoch < 0 else self._on_heartbeat(event, now_ms))
 
-    def _on_heartbeat(self, event: ShareHeartbeat, now_ms: int) -> ShareHeartbeatReply:
+    def _on_heartbeat(self, event: ShareHeartbeat, now_ms: int) -> Turns[ShareHeartbeatReply]:
         member = self.members.get(event.member_id)
         refusal = self._refusal(event, member)
         if refusal is not None:
@@ -144,8 +145,9 @@ class ShareGroup(HeartbeatGroup):
         if after != before or member is None:
             self._write(after)
         what = "joined" if member is None else "changed its subscription"
-        self._refresh(f"{event.member_id} {what}" if after.topics != before.topics or member is None else None)
-        self._update_target(now_ms)
+        is_changed = after.topics != before.topics or member is None
+        yield from self._refresh(f"{event.member_id} {what}" if is_changed else None)
+        yield from self._update_target(now_ms)
         member = self.members[event.member_id]
         had = member.current
         self._move(member)
@@ -172,19 +174,19 @@ class ShareGroup(HeartbeatGroup):
             return _refused(ErrorCode.FENCED_MEMBER_EPOCH, f"{message}: it must abandon its partitions and rejoin")
         return None
 
-    def _on_leaving(self, event: ShareHeartbeat) -> ShareHeartbeatReply:
+    def _on_leaving(self, event: ShareHeartbeat) -> Turns[ShareHeartbeatReply]:
         if event.member_id not in self.members:
             return self._unknown(event.member_id)
-        self._remove(event.member_id, f"{event.member_id} left")
+        yield from self._remove(event.member_id, f"{event.member_id} left")
         return ShareHeartbeatReply(member_id=event.member_id, epoch=event.epoch)
 
     # ---- epochs and assignments ----
 
-    def _refresh(self, reason: str | None) -> None:
+    def _refresh(self, reason: str | None) -> Turns[None]:
         if reason is None and self._topics_version == self._topics.version:
             return
         self._topics_version = self._topics.version
-        found = whole(fingerprint(self.hard_state.topics(), self._topics))
+        found = yield from fingerprint(self.hard_state.topics(), self._topics)
         if reason is not None or found != self.hard_state.metadata_hash:
             self._reason = reason or "topics changed"
             self._bump(found)
@@ -193,28 +195,35 @@ class ShareGroup(HeartbeatGroup):
         epoch = self.hard_state.epoch + 1
         self._write(ShareGroupEpoch(group_id=self.group_id, epoch=epoch, metadata_hash=metadata_hash))
 
-    def _update_target(self, now_ms: int) -> None:
+    def _update_target(self, now_ms: int) -> Turns[None]:
         """Compute a new assignment if the group epoch requires it and the interval is over."""
         state, last_ms = self.hard_state, self._assigned_at_ms
         if state.target.epoch >= state.epoch:
             return
         if last_ms is not None and now_ms < last_ms + self.limits.assignment_interval_ms:
             return
-        found = {name: self._topics.get(name) for name in state.topics()}
-        topics = {name: topic for name, topic in found.items() if topic is not None}
-        new = [topic for topic in topics.values() if state.begun.get(topic.id, 0) < len(topic.partitions)]
-        for topic in new:
-            self._write(ShareTopic(group_id=self.group_id, topic_id=topic.id, partitions=len(topic.partitions)))
-        if new:
+        ids: dict[str, UUID] = {}
+        counts: dict[UUID, int] = {}
+        is_any_new = False
+        for name in state.topics():
+            topic = self._topics.get(name)
+            if topic is not None:
+                ids[name] = topic.id
+                counts[topic.id] = count = len(topic.partitions)
+                if state.begun.get(topic.id, 0) < count:
+                    self._write(ShareTopic(group_id=self.group_id, topic_id=topic.id, partitions=count))
+                    is_any_new = True
+            yield
+        if is_any_new:
             self._bump(state.metadata_hash)  # as Kafka does once they are initialized
-        partitions = assign(
-            {
-                member.member_id: frozenset(topics[name].id for name in member.metadata.topics if name in topics)
-                for member in self.members.values()
-            },
-            {topic.id: len(topic.partitions) for topic in topics.values()},
-            state.target.partitions,
-        )
+        subscriptions: dict[str, frozenset[UUID]] = {}
+        for member in self.members.values():
+            theirs = set()
+            for name in member.metadata.topics & ids.keys():
+                theirs.add(ids[name])
+                yield
+            subscriptions[member.member_id] = frozenset(theirs)
+        partitions = yield from assign(subscriptions, counts, state.target.partitions)
         self._write(ShareTarget(group_id=self.group_id, epoch=state.epoch, partitions=partitions))
         self._assigned_at_ms = now_ms
 

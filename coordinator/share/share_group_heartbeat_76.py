@@ -6,6 +6,7 @@ from loadwise.coordinator.apis.member_heartbeats import GUARD, blank
 from loadwise.coordinator.calls import Call, GroupRequest
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.share.heartbeat import ShareHeartbeat, ShareHeartbeatReply
+from loadwise.coordinator.turns import Turns, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
@@ -13,12 +14,14 @@ _Assignment = ShareGroupHeartbeatResponse.Assignment
 _JOIN, _LEAVE = 0, -1
 
 
-def handle(call: Call[ShareGroupHeartbeatRequest], cluster: Cluster) -> ShareGroupHeartbeatResponse | GroupRequest:
+def handle(
+    call: Call[ShareGroupHeartbeatRequest], cluster: Cluster
+) -> Turns[ShareGroupHeartbeatResponse | GroupRequest]:
     """Check what does not depend on the group, then pass the event to it."""
     body = call.body
     problem = _problem(body)
     if problem is not None:
-        return _response(call, ShareHeartbeatReply(error=ErrorCode.INVALID_REQUEST, message=problem))
+        return (yield from _response(call, ShareHeartbeatReply(error=ErrorCode.INVALID_REQUEST, message=problem)))
     event = ShareHeartbeat(
         token=call.token,
         member_id=body.member_id,
@@ -42,11 +45,13 @@ def _problem(body: ShareGroupHeartbeatRequest) -> str | None:
     return None
 
 
-def _response(call: Call[ShareGroupHeartbeatRequest], reply: ShareHeartbeatReply) -> ShareGroupHeartbeatResponse:
+def _response(call: Call[ShareGroupHeartbeatRequest], reply: ShareHeartbeatReply) -> Turns[ShareGroupHeartbeatResponse]:
     assignment = None
     if reply.assigned is not None:
         row = _Assignment.TopicPartitions
-        topics = [row(topic_id=topic_id, partitions=sorted(numbers)) for topic_id, numbers in reply.assigned.items()]
+        topics = yield from listed(
+            row(topic_id=topic_id, partitions=sorted(numbers)) for topic_id, numbers in reply.assigned.items()
+        )
         assignment = _Assignment(topic_partitions=topics)
     return ShareGroupHeartbeatResponse(
         error_code=reply.error,

@@ -39,7 +39,7 @@ from loadwise.coordinator.streams.records import (
 )
 from loadwise.coordinator.streams.state import StreamsGroupState, StreamsMember, StreamsState
 from loadwise.coordinator.streams.topology import NO_TASKS, Status, StatusCode, Task, Tasks, Topology
-from loadwise.coordinator.turns import whole
+from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 
 
@@ -175,16 +175,16 @@ class StreamsGroup(HeartbeatGroup):
 
     # ---- heartbeats ----
 
-    def _answer(self, event: KindHeartbeat, now_ms: int) -> StreamsHeartbeatReply:
+    def _answer(self, event: KindHeartbeat, now_ms: int) -> Turns[StreamsHeartbeatReply]:
         assert isinstance(event, StreamsHeartbeat), "only streams heartbeats reach a streams group"
         if event.epoch < 0:
-            return self._on_leaving(event)
+            return (yield from self._on_leaving(event))
         refusal = self._refusal(event)
         if refusal is not None:
             return refusal
         topology = self.hard_state.topology or event.topology
         assert topology is not None, "a joining member sends one"
-        look = self._looked_at(topology)
+        look = yield from self._looked_at(topology)
         if isinstance(look, StreamsHeartbeatReply):
             return look
         configured, metadata_hash = look
@@ -232,12 +232,12 @@ class StreamsGroup(HeartbeatGroup):
             return _refused(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
         return _refused(ErrorCode.UNKNOWN_SERVER_ERROR, None) if fails else None
 
-    def _looked_at(self, topology: Topology) -> tuple[ConfiguredTopology, int] | StreamsHeartbeatReply:
+    def _looked_at(self, topology: Topology) -> Turns[tuple[ConfiguredTopology, int] | StreamsHeartbeatReply]:
         """Return the topology with the existing topics and their hash, or the error."""
         state, configured = self.hard_state, self.configured
         if configured is not None and self._topics_version == self._topics.version:
             return configured, state.group.metadata_hash
-        metadata_hash = whole(fingerprint(topology.required_topics(), self._topics))
+        metadata_hash = yield from fingerprint(topology.required_topics(), self._topics)
         if configured is None or metadata_hash != state.group.metadata_hash:
             try:
                 configured = configure(topology, self._topics)
@@ -305,12 +305,12 @@ class StreamsGroup(HeartbeatGroup):
             self._shut_down_by, self._endpoint_epoch = shut_down_by, endpoint_epoch
         return reply
 
-    def _on_leaving(self, event: StreamsHeartbeat) -> StreamsHeartbeatReply:
+    def _on_leaving(self, event: StreamsHeartbeat) -> Turns[StreamsHeartbeatReply]:
         if event.shuts_down and self._shut_down_by is None:
             self._shut_down_by = event.member_id
         if event.member_id not in self.members:
             return self._unknown(event.member_id)
-        self._remove(event.member_id, f"{event.member_id} left")
+        yield from self._remove(event.member_id, f"{event.member_id} left")
         return StreamsHeartbeatReply(member_id=event.member_id, epoch=event.epoch)
 
     # ---- epochs and assignments ----
@@ -350,7 +350,8 @@ class StreamsGroup(HeartbeatGroup):
             self._reason = reason or "its topics or configs changed"
             self._write(replace(after, epoch=before.epoch + 1))
 
-    def _refresh(self, reason: str | None) -> None:
+    def _refresh(self, reason: str | None) -> Turns[None]:
+        yield from ()
         if reason is not None:
             self._reason = reason
             self._write(replace(self.hard_state.group, epoch=self.hard_state.epoch + 1))
@@ -390,12 +391,12 @@ class StreamsGroup(HeartbeatGroup):
         due_ms = now_ms + member.metadata.rebalance_timeout_ms if has_to_revoke else None
         self._timers.set((Timer.REBALANCE, member.member_id), due_ms)
 
-    def _on_due(self, timer: Timer, member_id: str, now_ms: int) -> None:
+    def _on_due(self, timer: Timer, member_id: str, now_ms: int) -> Turns[None]:
         match timer:
             case Timer.SESSION:
-                super()._on_due(timer, member_id, now_ms)
+                yield from super()._on_due(timer, member_id, now_ms)
             case Timer.REBALANCE:
-                self._remove(member_id, f"{member_id} did not revoke its tasks within its rebalance timeout")
+                yield from self._remove(member_id, f"{member_id} did not revoke its tasks within its rebalance timeout")
             case Timer.INITIAL_DELAY:
                 configured = self.configured
                 behind = self.hard_state.target.epoch < self.hard_state.epoch

@@ -38,7 +38,7 @@ from loadwise.coordinator.groups.service.loads import LogView
 from loadwise.coordinator.groups.service.store import GroupStore
 from loadwise.coordinator.groups.topic_view import NO_TOPICS, TopicView
 from loadwise.coordinator.keeper import NOTHING, Keeper
-from loadwise.coordinator.turns import Turns, advance
+from loadwise.coordinator.turns import Turns, advance, whole
 from loadwise.protocol.error_codes import ErrorCode
 
 log = logging.getLogger("loadwise.coordinator")
@@ -220,7 +220,7 @@ class Groups(GroupStore):
         """Rebuild a group from its records, as another broker would; waiting clients get an error."""
         replies = self.finish(group_id)
         before = self.groups[group_id]
-        replies += self._carry_out(before, before.unload(ErrorCode.NOT_COORDINATOR, now_ms), now_ms)
+        replies += whole(self._carry_out(before, before.unload(ErrorCode.NOT_COORDINATOR, now_ms), now_ms))
         self.groups.pop(group_id)
         self.replay(self.journal.of_group(group_id), now_ms)
         after = self.groups.get(group_id)
@@ -288,7 +288,8 @@ class Groups(GroupStore):
             migration.check_upgrade(self, group_id)
             if classic is not None:
                 # Kafka makes waiting members rejoin before it checks whether the group can be upgraded.
-                replies = self._carry_out(classic, classic.unload(ErrorCode.REBALANCE_IN_PROGRESS, now_ms), now_ms)
+                left = classic.unload(ErrorCode.REBALANCE_IN_PROGRESS, now_ms)
+                replies = whole(self._carry_out(classic, left, now_ms))
             fresh = migration.consumer_group(self, group_id, now_ms)
         except CannotConvertError as problem:
             return [*replies, self._admission.refused(event, problem.error, str(problem))]
@@ -316,7 +317,7 @@ class Groups(GroupStore):
         if group is not None:
             self.remove(group)
         self.put(fresh)
-        return self._carry_out(fresh, effects, now_ms)
+        return (yield from self._carry_out(fresh, effects, now_ms))
 
     def _commit(self, group_id: str, event: CommitOffsets, now_ms: int, *, is_here: bool) -> list[Reply]:
         error, _ = self._admission.refusal(self.groups, group_id, event, is_here=is_here)
@@ -335,9 +336,9 @@ class Groups(GroupStore):
         if group is None:
             return []
         self.configure(group)
-        return self._carry_out(group, (yield from _effects(group, event, now_ms)), now_ms)
+        return (yield from self._carry_out(group, (yield from _effects(group, event, now_ms)), now_ms))
 
-    def _carry_out(self, group: Group, effects: Sequence[Effect], now_ms: int) -> list[Reply]:
+    def _carry_out(self, group: Group, effects: Sequence[Effect], now_ms: int) -> Turns[list[Reply]]:
         replies: list[Reply] = []
         for effect in effects:
             match effect:
@@ -345,6 +346,7 @@ class Groups(GroupStore):
                     replies.append(effect)
                 case Append(record):
                     self.append(record)
+                    yield
                 case Transition():
                     self.history.add(group.group_id, effect, now_ms)
                 case Downgrade():
@@ -358,7 +360,9 @@ class Groups(GroupStore):
     def _downgrade(self, group_id: str, effect: Downgrade, now_ms: int) -> list[Reply]:
         classic, turned = migration.classic_group(self, group_id, effect, now_ms)
         self.history.add(group_id, turned, now_ms)
-        return self._carry_out(classic, classic.handle(ForceRebalance(), now_ms), now_ms) if effect.rebalance else []
+        if not effect.rebalance:
+            return []
+        return whole(self._carry_out(classic, classic.handle(ForceRebalance(), now_ms), now_ms))
 
 
 def _effects(group: Group, event: Event, now_ms: int) -> Turns[list[Effect]]:

@@ -174,6 +174,32 @@ async def test_no_member_of_a_group_with_all_topics_stops_the_loop(
     assert not {step: most for step, most in watched.most.items() if most >= MOST}
 
 
+async def test_no_member_of_a_share_group_with_all_topics_stops_the_loop(
+    coordinator: Coordinator, peer: Peer, other: Peer
+) -> None:
+    watched = Watched(peer, other)
+
+    async def beat(step: str, member_id: str, epoch: int, **fields: Any) -> Any:
+        its = {"group_id": "sharers", "member_id": member_id, "member_epoch": epoch} | fields
+        answer = await watched.ask(step, "ShareGroupHeartbeat", 1, **its)
+        assert answer.error_code == 0, (step, answer)
+        return answer
+
+    first = await beat("join", "a", 0, subscribed_topic_names=TOPICS)
+    assert len(first.assignment.topic_partitions) == MANY
+    second = await beat("second join", "b", 0, subscribed_topic_names=TOPICS)
+    less = await beat("beat", "a", first.member_epoch)
+    assert len(less.assignment.topic_partitions) == len(second.assignment.topic_partitions) == MANY // 2
+    await beat("another subscription", "b", second.member_epoch, subscribed_topic_names=TOPICS[1:])
+    await watched.ask("describe", "ShareGroupDescribe", 1, group_ids=["sharers"])
+    await other.ask("CreateTopics", 2, timeout_ms=1000, validate_only=False, topics=[NEW])
+    await beat("a new topic", "a", less.member_epoch)
+    await beat("leave", "a", -1)
+    await beat("last leave", "b", -1)
+    await watched.ask("delete", "DeleteGroups", 2, groups_names=["sharers"])
+    assert not {step: most for step, most in watched.most.items() if most >= MOST}
+
+
 async def test_it_is_counted(
     coordinator: Coordinator, peer: Peer, other: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

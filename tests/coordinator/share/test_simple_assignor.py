@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from loadwise.coordinator.groups.consumer_records import Partitions
 from loadwise.coordinator.share.simple_assignor import assign
+from loadwise.coordinator.turns import whole
 
 TOPICS = [UUID(int=number) for number in range(1, 4)]
 NAMES = [f"m{number}" for number in range(9)]
@@ -34,7 +35,7 @@ def readers(assigned: dict[str, Partitions], topic: UUID, number: int) -> int:
 def test_members_that_want_the_same_share_everything_evenly(
     members: list[str], wanted: frozenset[UUID], partitions: dict[UUID, int], owned: dict[str, Partitions]
 ) -> None:
-    assigned = assign(dict.fromkeys(members, wanted), partitions, owned)
+    assigned = whole(assign(dict.fromkeys(members, wanted), partitions, owned))
     pool = [(topic, number) for topic in wanted for number in range(partitions[topic])]
     assert set(assigned) == set(members)
     if not pool:
@@ -52,7 +53,7 @@ def test_members_that_want_the_same_share_everything_evenly(
 def test_nobody_reads_what_it_does_not_want_and_everything_wanted_is_read(
     wanted: dict[str, frozenset[UUID]], partitions: dict[UUID, int], owned: dict[str, Partitions]
 ) -> None:
-    assigned = assign(wanted, partitions, owned)
+    assigned = whole(assign(wanted, partitions, owned))
     for member, theirs in assigned.items():
         assert set(theirs) <= wanted[member]
         assert all(number < partitions[topic] for topic, numbers in theirs.items() for number in numbers)
@@ -65,13 +66,13 @@ def test_nothing_moves_without_a_reason(
     members: list[str], wanted: frozenset[UUID], partitions: dict[UUID, int]
 ) -> None:
     everybody = dict.fromkeys(members, wanted)
-    first = assign(everybody, partitions, {})
-    assert assign(everybody, partitions, first) == first
+    first = whole(assign(everybody, partitions, {}))
+    assert whole(assign(everybody, partitions, first)) == first
 
 
 def test_a_member_that_comes_takes_only_its_share() -> None:
     topic = TOPICS[0]
-    before = assign(dict.fromkeys("ab", frozenset({topic})), {topic: 6}, {})
-    after = assign(dict.fromkeys("abc", frozenset({topic})), {topic: 6}, before)
+    before = whole(assign(dict.fromkeys("ab", frozenset({topic})), {topic: 6}, {}))
+    after = whole(assign(dict.fromkeys("abc", frozenset({topic})), {topic: 6}, before))
     assert [count(each) for each in after.values()] == [2, 2, 2]
     assert all(after[member][topic] <= before[member][topic] for member in "ab")
