@@ -222,10 +222,10 @@ class Cluster:
             self.fetches.grown(log, appended.size_bytes, appended.stable_bytes)
         self._log_changed(log)
 
-    def configs_changed(self) -> None:
-        """Apply the current configs to all logs."""
+    def configs_changed(self, topics: Iterable[Topic]) -> None:
+        """Apply the current configs to the logs of topics."""
         broker_configs = self._broker_configs()
-        for topic in self.topics:
+        for topic in topics:
             config = LogConfig.of(topic.configs, broker_configs)
             for partition in topic.partitions:
                 partition.log.config = config

@@ -155,7 +155,8 @@ def _change(call: Call, cluster: Cluster, resource: _Resource, change: Change[_R
         check_rights(call, cluster, resource)
     if not call.body.validate_only:
         cluster.resource_configs.put(kind, name, configs)
-        cluster.configs_changed()
+        if kind is ConfigResourceType.BROKER:
+            cluster.configs_changed(cluster.topics)
 
 
 def _change_topic(call: Call, cluster: Cluster, resource: _Resource, change: Change[_Resource]) -> None:
@@ -172,7 +173,7 @@ def _change_topic(call: Call, cluster: Cluster, resource: _Resource, change: Cha
         raise RefusedChangeError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic {name!r} does not exist.")
     if not call.body.validate_only:
         cluster.topics.configure(topic, configs)
-        cluster.configs_changed()
+        cluster.configs_changed([topic])
 
 
 def _check_broker(cluster: Cluster, resource: _Resource) -> None:

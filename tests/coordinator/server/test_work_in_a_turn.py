@@ -42,6 +42,13 @@ EVERYTHING: dict[str, Any] = {
         "CreateTopics", 2, timeout_ms=1000, validate_only=False,
         topics=[{"name": f"new-{name}", "num_partitions": 1, "replication_factor": 1} for name in TOPICS],
     ),
+    "IncrementalAlterConfigs": client_request(
+        "IncrementalAlterConfigs", 1, validate_only=False,
+        resources=[
+            {"resource_type": 2, "resource_name": name, "configs": [{"name": "retention.ms", "value": "1000"}]}
+            for name in TOPICS
+        ],
+    ),
 }  # fmt: skip
 """Requests for all, by null or by name."""
 NEW = {"name": "new", "num_partitions": 1, "replication_factor": 1}
