@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, ClassVar, Self, TypeVar, cast
 from uuid import UUID
 
@@ -87,8 +87,8 @@ class Feature:
     def log_changed(self, log: PartitionLog) -> None:
         """Note that a log grew, lost records, was deleted or has another leader."""
 
-    def topic_deleted(self, topic_id: UUID) -> None:
-        """Note that a topic was deleted."""
+    def topics_deleted(self, topic_ids: Set[UUID]) -> None:
+        """Note that topics were deleted: all of one turn at once."""
 
     def group_deleted(self, group_id: str) -> None:
         """Note that a group was deleted."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from numbers import Integral
 from typing import TypeAlias
@@ -247,12 +247,19 @@ class Cluster:
         self.fetches.gone(log)
         self._log_changed(log)
 
-    def topic_deleted(self, topic: Topic) -> None:
-        """Answer fetches of a deleted topic, and drop what features know of it."""
+    def delete_topics(self, topics: Collection[Topic]) -> None:
+        """Delete topics with all that is known of them, and answer fetches of them.
+
+        One look at all groups serves all topics.
+        """
+        for topic in topics:
+            self.topics.delete(topic)
         for feature in self.features:
-            feature.topic_deleted(topic.id)
-        for partition in topic.partitions:
-            self.log_gone(partition.log)
+            feature.topics_deleted({topic.id for topic in topics})
+        for topic in topics:
+            for partition in topic.partitions:
+                self.log_gone(partition.log)
+        self.groups.forget_topics({topic.name for topic in topics})
 
     def _log_changed(self, log: PartitionLog) -> None:
         for feature in self.features.watching_logs:

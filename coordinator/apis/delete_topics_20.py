@@ -7,7 +7,7 @@ v1 throttle time; v4 flexible; v5 error messages; v6 topics by id (KIP-516). A t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from uuid import UUID
 
 from loadwise.coordinator.access import MESSAGES, Access, open_to_all
@@ -50,20 +50,12 @@ def handle(call: Call[DeleteTopicsRequest], cluster: Cluster) -> Turns[DeleteTop
         partitions += len(topic.partitions)
         rows.append(_row(topic.name, topic.id))
         if partitions >= _TOGETHER:
-            _delete(cluster, some)
+            cluster.delete_topics(some)
             some, partitions = [], 0
             yield ROWS_IN_A_TURN
-    _delete(cluster, some)
+    if some:
+        cluster.delete_topics(some)
     return DeleteTopicsResponse(responses=rows)
-
-
-def _delete(cluster: Cluster, topics: Sequence[Topic]) -> None:
-    """Delete some topics in one turn, with one look at all offsets."""
-    for topic in topics:
-        cluster.topics.delete(topic)
-        cluster.topic_deleted(topic)
-    if topics:
-        cluster.groups.forget_topics({topic.name for topic in topics})
 
 
 def _sorted_out(

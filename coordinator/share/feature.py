@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import TYPE_CHECKING, ClassVar, cast
 from uuid import UUID
 
@@ -131,9 +131,9 @@ class ShareGroups(Feature):
         """Let waiting fetches try again: there are more records, or room for them."""
         self.fetches.changed([log])
 
-    def topic_deleted(self, topic_id: UUID) -> None:
-        """Delete the state of a topic in all groups."""
-        self.shares.delete_topic(topic_id)
+    def topics_deleted(self, topic_ids: Set[UUID]) -> None:
+        """Delete the state of topics in all groups."""
+        self.shares.delete_topics(topic_ids)
 
     def group_deleted(self, group_id: str) -> None:
         """Drop the records in flight of a group."""

@@ -6,7 +6,8 @@ written there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -52,7 +53,7 @@ class Shares:
         self._groups = groups
         self._limits = limits
         self._topics = topics
-        self._partitions: dict[ShareKey, _Led] = {}
+        self._partitions: dict[str, dict[ShareKey, _Led]] = defaultdict(dict)  # of each group
         self._unkept: dict[str, None] = {}  # ids with partitions but without a group, oldest first
         self._locks: Deadlines[ShareKey] = Deadlines()
         self._woken: list[ShareKey] = []
@@ -84,7 +85,7 @@ class Shares:
 
     def known(self, key: ShareKey) -> SharePartition | None:
         """Return a loaded partition; None if it was not fetched from its leader, or was deleted."""
-        led = self._partitions.get(key)
+        led = self._partitions[key.group_id].get(key) if key.group_id in self._partitions else None
         if led is None:
             return None
         topic = self._topics.get_by_id(key.topic_id)
@@ -106,7 +107,7 @@ class Shares:
             share = SharePartition(start, limits, () if state is None else state.batches)
             share.advance()
             self._make_room_for(key.group_id)
-            self._partitions[key] = _Led(share, log, log.leader_epoch)
+            self._partitions[key.group_id][key] = _Led(share, log, log.leader_epoch)
         share.delete_before(log.start_offset)
         return share
 
@@ -127,7 +128,7 @@ class Shares:
     def acquired(self, key: ShareKey, session: SessionKey) -> None:
         """Note that records were acquired in a session, so that their locks expire or are released at its end."""
         self.sessions.hold(session, (key.topic_id, key.partition))
-        share = self._partitions[key].share
+        share = self._partitions[key.group_id][key].share
         self._locks.set(key, share.next_deadline_ms)
 
     def expire(self, now_ms: int) -> None:
@@ -189,16 +190,19 @@ class Shares:
             self._keep(Tombstone(group_id=group_id, key=key))
         return True
 
-    def delete_topic(self, topic_id: UUID) -> None:
-        """Delete the state of a deleted topic in all groups. O(partitions of share groups)."""
+    def delete_topics(self, topic_ids: Set[UUID]) -> None:
+        """Delete the state of deleted topics in all groups. O(groups + partitions in flight), however many topics."""
         for group_id in self._groups.all():
-            self.delete(group_id, topic_id)
-        self.forget([key for key in self._partitions if key.topic_id == topic_id])
+            group = self.group(group_id)
+            for topic_id in () if group is None else topic_ids & group.hard_state.known_topics:
+                self.delete(group_id, topic_id)
+        keys = [key for partitions in self._partitions.values() for key in partitions if key.topic_id in topic_ids]
+        self.forget(keys)
 
     def forget_group(self, group_id: str) -> None:
         """Delete the records of a group that was deleted or never existed."""
         self._unkept.pop(group_id, None)
-        self.forget([key for key in self._partitions if key.group_id == group_id])
+        self.forget(list(self._partitions.get(group_id, ())))
 
     def _make_room_for(self, group_id: str) -> None:
         """Drop the in-flight records of the oldest ids without a group."""
@@ -213,7 +217,10 @@ class Shares:
     def forget(self, keys: Iterable[ShareKey]) -> None:
         """Drop the in-flight records of partitions; the next fetch loads them from the journal."""
         for key in keys:
-            self._partitions.pop(key, None)
+            partitions = self._partitions.get(key.group_id, {})
+            partitions.pop(key, None)
+            if not partitions:
+                self._partitions.pop(key.group_id, None)
             self._locks.set(key, None)
             self._woken.append(key)
 

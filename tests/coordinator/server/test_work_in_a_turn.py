@@ -207,6 +207,17 @@ async def test_no_member_of_a_share_group_with_all_topics_stops_the_loop(
     assert not {step: most for step, most in watched.most.items() if most >= MOST}
 
 
+async def test_no_deletion_of_topics_beside_many_groups_stops_the_loop(
+    coordinator: Coordinator, peer: Peer, other: Peer
+) -> None:
+    for number in range(500):
+        joins = {"member_id": "a", "member_epoch": 0, "subscribed_topic_names": [TOPICS[number]]}
+        answer = await peer.ask("ShareGroupHeartbeat", 1, group_id=f"sharers-{number}", **joins)
+        assert answer.error_code == 0
+    work = await work_of(request_bytes(EVERYTHING["DeleteTopics"]), peer, other)
+    assert work.most < MOST
+
+
 async def test_it_is_counted(
     coordinator: Coordinator, peer: Peer, other: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
