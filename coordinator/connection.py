@@ -117,6 +117,8 @@ class Connection(asyncio.Protocol):
         """When bytes last arrived, by the loop's clock."""
         self.incomplete_since_s: float | None = None
         """Since when a request is incomplete because of its peer; None if none is."""
+        self.since_s = 0.0
+        """When the request or the answer in progress began, by the loop's clock; meaningless without one."""
         self._receiver = receiver
         self._opening: asyncio.Task[None] | None = None
         """Makes the transport; None once it is made."""
@@ -213,6 +215,7 @@ class Connection(asyncio.Protocol):
     def answer_in_pieces(self, pieces: Iterable[bytes]) -> None:
         """Send a large answer as fast as the peer reads, then accept the next request."""
         self.waits_for = None
+        self.since_s = self._loop.time()
         self._write_answers()
         self._unsent.pieces.extend(pieces)
         self._unsent.pieces_bytes = sum(map(len, self._unsent.pieces))
@@ -226,6 +229,7 @@ class Connection(asyncio.Protocol):
     def free(self) -> None:
         """End the request in progress, and handle the next one if it is here already."""
         self.waits_for = None
+        self.since_s = self._loop.time()
         self._request_bytes = 0
         if not self._is_handling:
             self._note_held()
@@ -356,6 +360,8 @@ class Connection(asyncio.Protocol):
             self.incomplete_since_s = self._loop.time()
         held_bytes = buffered_bytes + self._request_bytes
         if held_bytes != self._held_bytes:
+            if not self._held_bytes:
+                self.since_s = self._loop.time()
             self._held_bytes = held_bytes
             self._receiver.holds(self, held_bytes)
 

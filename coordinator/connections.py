@@ -25,13 +25,13 @@ class ServerLimits:
     Peers that have not completed a login or a first request have half of them at most.
     """
     max_buffered_bytes: int = 256 * 1024 * 1024
-    """Maximum bytes of requests without an answer of all connections; beyond it, the one with the most is closed.
+    """Maximum bytes of requests without an answer of all connections; beyond it, some are closed (`SharedBytes`).
 
     Peers that have not logged in yet have an eighth at most. Kafka's queued.max.request.bytes, which is unlimited by
     default.
     """
     max_unsent_bytes: int = 256 * 1024 * 1024
-    """Maximum bytes of unread answers of all connections; beyond it, the one with the most is closed."""
+    """Maximum bytes of unread answers of all connections; beyond it, some are closed (`SharedBytes`)."""
     max_request_elements: int = 1_000_000
     """Maximum elements in the arrays of a request; larger ones get INVALID_REQUEST."""
     max_whole_elements: int = 10_000
@@ -94,22 +94,23 @@ class Connections:
         """Drop a closed connection."""
         self._open.pop(connection, None)
         self._leaving.discard(connection)
-        self._unsent.hold(connection, 0, 0)
+        self._unsent.drop(connection)
         if not self._open and not self._leaving:
             self._all_gone.set()
 
     def holds(self, connection: Connection, size_bytes: int) -> None:
-        """Note the bytes of a connection's requests without an answer, and close the largest if there are too many."""
+        """Note the bytes of a connection's requests without an answer; close those that pay if there are too many."""
         now_s = asyncio.get_running_loop().time()
-        self._requests.hold(connection, size_bytes, now_s)
-        self._before_login.hold(connection, size_bytes if connection.is_logging_in else 0, now_s)
+        since_s = connection.since_s
+        self._requests.hold(connection, size_bytes, now_s, since_s)
+        self._before_login.hold(connection, size_bytes if connection.is_logging_in else 0, now_s, since_s)
         self._close_payers(self._before_login, now_s, "requests before the login")
         self._close_payers(self._requests, now_s, "requests without an answer")
 
     def wrote(self, connection: Connection) -> None:
         """Note that a connection has more to send than the peer takes at once."""
         now_s = asyncio.get_running_loop().time()
-        self._unsent.hold(connection, connection.unsent_bytes, now_s)
+        self._unsent.hold(connection, connection.unsent_bytes, now_s, connection.since_s)
         if self._unsent.total_bytes > self._unsent.most_bytes:
             self._measure_unsent(now_s)
 
@@ -144,7 +145,7 @@ class Connections:
 
     def _measure_unsent(self, now_s: float) -> None:
         for connection in list(self._unsent.holders):
-            self._unsent.hold(connection, connection.unsent_bytes, now_s)
+            self._unsent.hold(connection, connection.unsent_bytes, now_s, connection.since_s)
         self._close_payers(self._unsent, now_s, "unread answers")
 
     def _close_payers(self, shared: SharedBytes[Connection], now_s: float, what: str) -> None:

@@ -26,7 +26,7 @@ from own_log import own_log
 from peers import Peer, answers, beat, join, produce
 from topics import WAIT_S
 
-from loadwise.coordinator import BrokerSettings, Coordinator
+from loadwise.coordinator import BrokerSettings, Coordinator, sharing
 from loadwise.coordinator.connections import ServerLimits
 
 MIB = 1024 * 1024
@@ -226,8 +226,9 @@ async def test_a_slow_sender_is_answered_in_the_end_and_keeps_nobody_waiting(coo
 
 
 async def test_unfinished_requests_have_a_limit_together(
-    coordinator: Coordinator, caplog: pytest.LogCaptureFixture
+    coordinator: Coordinator, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sharing, "_LEAST_AGE_S", 1e9)  # all seem to have begun at the same time
     peers = [await Peer.connect(coordinator) for _ in range(4)]
     for number, peer in enumerate(peers[:3]):
         peer.writer.write(struct.pack(">i", 99_000) + bytes(80_000 + number))

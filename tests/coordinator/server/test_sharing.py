@@ -1,4 +1,4 @@
-"""Who pays when a limit that peers share is reached: the large and the silent ones, not the small and the busy ones."""
+"""Who pays when a limit that peers share is reached: the large, slow and silent ones, not the small and busy ones."""
 
 from __future__ import annotations
 
@@ -8,24 +8,30 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadwise.coordinator.sharing import STANDSTILL_S, SharedBytes, make_room
+from loadwise.coordinator.sharing import _LEAST_AGE_S, STANDSTILL_S, SharedBytes, make_room
 
 LIMIT = 1_000
 EIGHTH = LIMIT // 8
 sizes = st.integers(1, LIMIT)
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, LIMIT)), max_size=60))
-def test_the_largest_holder_pays_while_all_go_on(steps: list[tuple[int, int]]) -> None:
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, LIMIT), st.booleans(), st.integers(0, 3)), max_size=60))
+def test_the_holder_with_the_most_byte_seconds_pays_while_all_go_on(steps: list[tuple[int, int, bool, int]]) -> None:
     shared: SharedBytes[int] = SharedBytes(LIMIT)
     held: dict[int, int] = {}
-    for holder, size_bytes in steps:
-        shared.hold(holder, size_bytes, now_s=0)
+    since: dict[int, float] = {}
+    now_s = 0.0
+    for holder, size_bytes, is_next_request, passed in steps:
+        now_s += STANDSTILL_S / 256 * passed
+        if is_next_request or not held.get(holder):
+            since[holder] = now_s
+        shared.hold(holder, size_bytes, now_s, since[holder])
         held[holder] = size_bytes
-        for payer, paid_bytes in shared.take_payers(now_s=0):
-            assert sum(held.values()) > LIMIT, "nobody pays without need"
+        for payer, paid_bytes in shared.take_payers(now_s):
+            assert sum(held.values()) > LIMIT, "no holder pays without need"
             assert paid_bytes == held.pop(payer)
-            assert paid_bytes >= max(held.values(), default=0)
+            costs = [(size * (now_s - since[each] + _LEAST_AGE_S), size) for each, size in held.items()]
+            assert (paid_bytes * (now_s - since[payer] + _LEAST_AGE_S), paid_bytes) >= max(costs, default=(0, 0))
         assert shared.total_bytes == sum(held.values()) <= LIMIT
         assert {each: size for each in held if (size := shared.size_of(each))} == {k: v for k, v in held.items() if v}
         assert set(shared.holders) == {each for each, size in held.items() if size}
@@ -43,7 +49,7 @@ def test_nobody_who_goes_on_pays_for_those_who_stand_still(
     shared: SharedBytes[str] = SharedBytes(LIMIT)
     now_s = 0.0
     for number, size_bytes in enumerate(silent):
-        shared.hold(f"silent {number}", size_bytes, now_s)
+        shared.hold(f"silent {number}", size_bytes, now_s, now_s)
         for _ in shared.take_payers(now_s):
             pass
     held: dict[str, int] = {}
@@ -51,15 +57,15 @@ def test_nobody_who_goes_on_pays_for_those_who_stand_still(
         now_s += STANDSTILL_S * 1.5
         for holder in list(shared.holders):
             if holder not in held and dribbles and shared.size_of(holder) > 300:  # a byte is no progress then
-                shared.hold(holder, shared.size_of(holder) ^ 1, now_s)  # to and fro: more would add up
+                shared.hold(holder, shared.size_of(holder) ^ 1, now_s, 0)  # to and fro: more would add up
         for holder, size_bytes in held.items():  # all of them go on
-            shared.hold(holder, size_bytes + size_bytes // 100 + 1, now_s)
+            shared.hold(holder, size_bytes + size_bytes // 100 + 1, now_s, 0)
             held[holder] = shared.size_of(holder)
         for number, size_bytes in arrivals:
             held[f"honest {number}"] = size_bytes
-            shared.hold(f"honest {number}", size_bytes, now_s)
+            shared.hold(f"honest {number}", size_bytes, now_s, now_s)
         while sum(held.values()) > LIMIT - EIGHTH:  # some are answered
-            shared.hold(held.popitem()[0], 0, now_s)
+            shared.drop(held.popitem()[0])
         payers = [payer for payer, _ in shared.take_payers(now_s)]
         assert not [payer for payer in payers if payer in held]
         assert shared.total_bytes <= LIMIT
@@ -72,10 +78,10 @@ def test_nobody_who_goes_on_pays_for_those_who_stand_still(
 def test_a_few_small_silent_peers_do_not_pay_for_a_large_one(large: list[int], silent: list[int]) -> None:
     shared: SharedBytes[str] = SharedBytes(LIMIT)
     for number, size_bytes in enumerate(silent):
-        shared.hold(f"silent {number}", size_bytes, 0)
+        shared.hold(f"silent {number}", size_bytes, 0, 0)
     now_s = STANDSTILL_S * 2
     for number, size_bytes in enumerate(large):
-        shared.hold(f"large {number}", 10 * size_bytes, now_s)
+        shared.hold(f"large {number}", 10 * size_bytes, now_s, now_s)
         assert all(payer.startswith("large") for payer, _ in shared.take_payers(now_s))
 
 

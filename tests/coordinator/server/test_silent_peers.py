@@ -104,6 +104,33 @@ async def test_a_producer_is_answered_while_silent_peers_hold_unfinished_request
         await count_closed(silent)
 
 
+async def test_a_large_request_is_answered_while_slow_peers_send_smaller_ones(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sharing, "STANDSTILL_S", WAIT_S)  # all of them go on
+    monkeypatch.setattr(sharing, "_LEAST_AGE_S", 0.0)
+    async with running(max_buffered_bytes=LIMIT) as coordinator:
+        slow = [await Peer.connect(coordinator) for _ in range(100)]
+        for peer in slow:
+            await send(peer, struct.pack(">i", 10_000) + bytes(3_000 - 4))
+            await is_received(coordinator, peer, 3_000)
+        honest = await Peer.connect(coordinator)
+        data = large_produce(20_000)
+        for part in range(1, 21):
+            await send(honest, data[:10_000])
+            await is_received(coordinator, honest, 10_000)
+            for peer in slow:
+                if not is_closed(peer):
+                    await send(peer, bytes(50))
+                    await is_received(coordinator, peer, 3_000 + 50 * part)
+            await send(honest, data[10_000:])
+            answer = await honest.read(ProduceResponse, 9)
+            assert answer.responses[0].partition_responses[0].error_code == 0
+        assert own_log(caplog), "some of the slow ones are closed"
+        await honest.close()
+        await count_closed(slow)
+
+
 async def test_requests_that_wait_for_their_answers_count_too(caplog: pytest.LogCaptureFixture) -> None:
     """Their bytes take memory, however long the peer lets them wait."""
     async with running(max_buffered_bytes=LIMIT) as coordinator:
