@@ -44,19 +44,19 @@ if not is_installed("crc32c"):  # asked here, so that one place names what is mi
         f"the coordinator needs libraries that are not installed; get them with: {pip_install('coordinator')}"
     )
 
-from loadwise.coordinator.asynchronous import Coordinator
-from loadwise.coordinator.coordinator_options import HttpOptions
+from loadwise.coordinator.embedding.asynchronous import Coordinator
+from loadwise.coordinator.embedding.coordinator_options import HttpOptions
+from loadwise.coordinator.embedding.threaded import ThreadedCoordinator
 from loadwise.coordinator.faults.rules import Fault, Faults
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.keeper import Snapshot
 from loadwise.coordinator.settings import BrokerSettings, configured
-from loadwise.coordinator.threaded import ThreadedCoordinator
 
 if TYPE_CHECKING:
     from loadwise.coordinator.authorization.acls import Acl
     from loadwise.coordinator.authorization.options import Authorization
-    from loadwise.coordinator.kafka_container import KafkaContainer, RedpandaContainer
+    from loadwise.coordinator.embedding.kafka_container import KafkaContainer, RedpandaContainer
     from loadwise.coordinator.security.certificates import Certificates
     from loadwise.coordinator.security.options import Security
     from loadwise.coordinator.security.tls import TlsFiles
@@ -69,8 +69,8 @@ _LATER = {
     "Acl": "loadwise.coordinator.authorization.acls",
     "Authorization": "loadwise.coordinator.authorization.options",
     "Certificates": "loadwise.coordinator.security.certificates",
-    "KafkaContainer": "loadwise.coordinator.kafka_container",
-    "RedpandaContainer": "loadwise.coordinator.kafka_container",
+    "KafkaContainer": "loadwise.coordinator.embedding.kafka_container",
+    "RedpandaContainer": "loadwise.coordinator.embedding.kafka_container",
     "OAuthToken": "loadwise.coordinator.security.tokens",
     "Security": "loadwise.coordinator.security.options",
     "ShareGroupLimits": "loadwise.coordinator.share.limits",

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, ClassVar, Self, TypeVar, cast
 from uuid import UUID
 
-from loadwise.coordinator.calls import Answer, Call
+from loadwise.coordinator.calls.call import Answer, Call
+from loadwise.coordinator.calls.logins import Login
+from loadwise.coordinator.calls.refusal_shapes import Refused
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.configs.definitions import Definition
 from loadwise.coordinator.configs.group_numbers import GroupNumber
+from loadwise.coordinator.configs.setting import Setting
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.kind import GroupKind
 from loadwise.coordinator.keeper import Place, Snapshot
-from loadwise.coordinator.logins import Login
-from loadwise.coordinator.refusal_shapes import Refused
-from loadwise.coordinator.setting import Setting
 from loadwise.protocol.batches import BatchHeader
 from loadwise.protocol.error_codes import ErrorCode
 

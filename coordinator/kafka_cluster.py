@@ -8,28 +8,28 @@ from numbers import Integral
 from typing import TypeAlias
 from uuid import UUID, uuid4
 
-from loadwise.coordinator.calls import Call, Outcome
+from loadwise.coordinator.calls.call import Call, Outcome
+from loadwise.coordinator.calls.delayed_fetches import DelayedFetches
+from loadwise.coordinator.calls.logins import SecurityOptions
+from loadwise.coordinator.calls.rights import Rights
 from loadwise.coordinator.cluster.brokers import Brokers
 from loadwise.coordinator.cluster.checksum import crc32c
 from loadwise.coordinator.cluster.log import Appended, PartitionLog
+from loadwise.coordinator.cluster.log_upkeep import LogUpkeep
 from loadwise.coordinator.cluster.producer_ids import ProducerIds
 from loadwise.coordinator.cluster.records import CoordinatorsRecord, PartitionRecord, ProducerIdsRecord, TopicRecord
+from loadwise.coordinator.cluster.restored import check_brokers, restored
 from loadwise.coordinator.cluster.topics import Topic, Topics
 from loadwise.coordinator.configs.resources import OF_ALL_BROKERS, ConfigResourceType, ConfigsRecord, ResourceConfigs
 from loadwise.coordinator.configs.topic_configs import LogConfig, broker_configs_of_topics
-from loadwise.coordinator.delayed_fetches import DelayedFetches
 from loadwise.coordinator.errors import BadSecurityError, BadTopicError
 from loadwise.coordinator.feature import Feature, Features
 from loadwise.coordinator.groups.effects import CommitReply, Reply
 from loadwise.coordinator.groups.events import CommitOffsets
+from loadwise.coordinator.groups.offsets_topic import OffsetsTopic
 from loadwise.coordinator.groups.records import Record
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.keeper import NOTHING, Keeper, LogName, Place, Snapshot
-from loadwise.coordinator.log_upkeep import LogUpkeep
-from loadwise.coordinator.logins import SecurityOptions
-from loadwise.coordinator.offsets_topic import OffsetsTopic
-from loadwise.coordinator.restored import check_brokers, restored
-from loadwise.coordinator.rights import Rights
 from loadwise.coordinator.settings import BrokerSettings
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api

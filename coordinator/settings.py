@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 
 from loadwise.coordinator.configs.broker_configs import LISTENER, broker_configs
 from loadwise.coordinator.configs.definitions import LONG_MAX, ConfigType
+from loadwise.coordinator.configs.setting import Setting, setting_of, whole
 from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS
 from loadwise.coordinator.errors import BadAssignorError, BadSettingError
 from loadwise.coordinator.features import features
 from loadwise.coordinator.group_configs import bounds
 from loadwise.coordinator.groups.consumer.limits import NUMBERS, ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
-from loadwise.coordinator.setting import Setting, setting_of, whole
 from loadwise.nearest import did_you_mean
 
 log = logging.getLogger("loadwise.coordinator")

@@ -21,7 +21,7 @@ from large_frames import arrays, large_frame
 
 from benchmarks.coordinator.brokers import WITHOUT_UVLOOP, Served, ours
 from benchmarks.processes import resident_mib
-from loadwise.coordinator.services import services
+from loadwise.coordinator.routing.services import services
 from loadwise.protocol.messages import Api, served
 
 WAIT_S = 600

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from loadwise.coordinator.access import open_to_all
-from loadwise.coordinator.apis.config_changes import RefusedChangeError, changed
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
 from loadwise.coordinator.configs.definitions import Definitions
+from loadwise.coordinator.handling.access import open_to_all
+from loadwise.coordinator.handling.config_changes import RefusedChangeError, changed
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode

@@ -6,11 +6,11 @@ there is none to cancel.
 
 from __future__ import annotations
 
-from loadwise.coordinator import leadership
-from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation
+from loadwise.coordinator.handling import leadership
+from loadwise.coordinator.handling.access import of_cluster
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation
 from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from loadwise.coordinator.access import open_to_all
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.handling.access import open_to_all
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import ApiVersionsRequest, ApiVersionsResponse

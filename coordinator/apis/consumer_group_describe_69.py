@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-from loadwise.coordinator.apis.group_descriptions import DESCRIBES_GROUPS, described_with_rights
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
+from loadwise.coordinator.handling.group_descriptions import DESCRIBES_GROUPS, described_with_rights
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.turns import Turns, one_by_one
 from loadwise.protocol.error_codes import ErrorCode

@@ -11,11 +11,11 @@ from importlib import import_module
 from threading import Thread
 from uuid import UUID
 
-from loadwise.coordinator.access import describable_topics
-from loadwise.coordinator.apis.member_heartbeats import GUARD, blank
-from loadwise.coordinator.calls import Call, GroupRequest
+from loadwise.coordinator.calls.call import Call, GroupRequest
 from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply
 from loadwise.coordinator.groups.events import ConsumerHeartbeat
+from loadwise.coordinator.handling.access import describable_topics
+from loadwise.coordinator.handling.member_heartbeats import GUARD, blank
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.turns import ROWS_IN_A_TURN, Turns, listed
 from loadwise.protocol.error_codes import ErrorCode

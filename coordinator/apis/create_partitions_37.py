@@ -5,11 +5,11 @@ v1 throttled after the response; v2 flexible; v3 throttling error.
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import per_item, topics
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, NAMED_TWICE, TOO_MANY_AT_ONCE, TopicRefusal
+from loadwise.coordinator.handling.access import per_item, topics
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation
 from loadwise.coordinator.turns import Turns, counted
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import CreatePartitionsRequest, CreatePartitionsResponse

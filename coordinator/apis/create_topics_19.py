@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from loadwise.coordinator.access import Access, open_to_all
-from loadwise.coordinator.apis.config_rows import new_topic_rows
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.cluster.brokers import CLUSTER_METADATA
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, NAMED_TWICE, TOO_MANY_AT_ONCE, TopicRefusal
 from loadwise.coordinator.configs.definitions import BadConfigError
 from loadwise.coordinator.configs.topic_configs import check_topic_configs
+from loadwise.coordinator.handling.access import Access, open_to_all
+from loadwise.coordinator.handling.config_rows import new_topic_rows
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.turns import Turns, counted, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import CreateTopicsRequest, CreateTopicsResponse

@@ -6,8 +6,8 @@ DescribeDelegationToken (41, v1 to v3).
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import open_to_all
-from loadwise.coordinator.calls import ANONYMOUS, Call
+from loadwise.coordinator.calls.call import ANONYMOUS, Call
+from loadwise.coordinator.handling.access import open_to_all
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.structs import Struct

@@ -5,10 +5,10 @@ v1 throttled after the response; v2 flexible.
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import names, per_item, with_body
-from loadwise.coordinator.calls import Call, Outcome
+from loadwise.coordinator.calls.call import Call, Outcome
+from loadwise.coordinator.calls.rights import Operation, ResourceType
+from loadwise.coordinator.handling.access import names, per_item, with_body
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.turns import ROWS_IN_A_TURN, Turns, counted
 from loadwise.protocol.kafka_messages import DeleteGroupsRequest, DeleteGroupsResponse
 

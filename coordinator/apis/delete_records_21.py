@@ -5,12 +5,12 @@ v1 throttled after the response; v2 flexible.
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import per_item, topics
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation
 from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS
+from loadwise.coordinator.handling.access import per_item, topics
+from loadwise.coordinator.handling.named_twice import EachOnce
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.named_twice import EachOnce
-from loadwise.coordinator.rights import Operation
 from loadwise.coordinator.turns import Turns, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DeleteRecordsRequest, DeleteRecordsResponse

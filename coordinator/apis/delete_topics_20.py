@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterable
 from uuid import UUID
 
-from loadwise.coordinator.access import MESSAGES, Access, open_to_all
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.cluster.topics import Topic
+from loadwise.coordinator.handling.access import MESSAGES, Access, open_to_all
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.turns import ROWS_IN_A_TURN, Turns, counted, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DeleteTopicsRequest, DeleteTopicsResponse

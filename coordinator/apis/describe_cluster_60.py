@@ -5,11 +5,11 @@ v1 endpoint type (KIP-919); v2 fenced brokers.
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import Access, cluster_operations, open_to_all
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation
+from loadwise.coordinator.handling.access import Access, cluster_operations, open_to_all
+from loadwise.coordinator.handling.refusals import refusal
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.refusals import refusal
-from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeClusterRequest, DescribeClusterResponse
 

@@ -7,15 +7,22 @@ Only those broker configs are listed that have a meaning here.
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import configs as of_configs
-from loadwise.coordinator.access import per_item
-from loadwise.coordinator.apis.config_rows import Row, broker_rows, logger_rows, other_broker, resource_rows, topic_rows
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation
 from loadwise.coordinator.cluster.topics import is_topic_name, name_problem
 from loadwise.coordinator.configs.resources import CLIENT_METRICS_CONFIGS, ConfigResourceType
 from loadwise.coordinator.group_configs import group_configs
+from loadwise.coordinator.handling.access import configs as of_configs
+from loadwise.coordinator.handling.access import per_item
+from loadwise.coordinator.handling.config_rows import (
+    Row,
+    broker_rows,
+    logger_rows,
+    other_broker,
+    resource_rows,
+    topic_rows,
+)
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation
 from loadwise.coordinator.turns import Turns, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeConfigsRequest, DescribeConfigsResponse

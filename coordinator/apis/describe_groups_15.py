@@ -6,10 +6,10 @@ which had the state Dead and no error before. Consumer groups are not found here
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import Access
-from loadwise.coordinator.apis.group_descriptions import DESCRIBES_GROUPS, described
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
 from loadwise.coordinator.groups.classic.states import GroupState
+from loadwise.coordinator.handling.access import Access
+from loadwise.coordinator.handling.group_descriptions import DESCRIBES_GROUPS, described
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode

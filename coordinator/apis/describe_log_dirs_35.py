@@ -8,10 +8,10 @@ There is one log directory without a disk. Its size is the limit of all records.
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation
+from loadwise.coordinator.handling.access import of_cluster
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation
 from loadwise.coordinator.turns import Turns, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeLogDirsRequest, DescribeLogDirsResponse

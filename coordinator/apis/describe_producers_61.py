@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import Access, allowed, per_item
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.replication import NO_EPOCH
 from loadwise.coordinator.cluster.topics import is_topic_name
+from loadwise.coordinator.handling.access import Access, allowed, per_item
+from loadwise.coordinator.handling.named_twice import Repeats
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.named_twice import Repeats
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeProducersRequest, DescribeProducersResponse

@@ -5,12 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection
 
-from loadwise.coordinator.access import Access, open_to_all
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.cluster.topics import is_topic_name
+from loadwise.coordinator.handling.access import Access, open_to_all
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.turns import Turns, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse

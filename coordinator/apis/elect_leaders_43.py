@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from loadwise.coordinator import leadership
-from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation
 from loadwise.coordinator.cluster.replication import NO_NODE
+from loadwise.coordinator.handling import leadership
+from loadwise.coordinator.handling.access import of_cluster
+from loadwise.coordinator.handling.refusals import refusal_in_turns
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.refusals import refusal_in_turns
-from loadwise.coordinator.rights import Operation
 from loadwise.coordinator.turns import Turns, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import ElectLeadersRequest, ElectLeadersResponse

@@ -13,14 +13,14 @@ from __future__ import annotations
 from itertools import chain
 from typing import NamedTuple
 
-from loadwise.coordinator.access import per_item, topics
-from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
-from loadwise.coordinator.calls import Call, DelayedFetch
+from loadwise.coordinator.calls.call import Call, DelayedFetch
+from loadwise.coordinator.calls.rights import Operation
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.replication import NO_EPOCH, NO_NODE, ReplicatedPartition
+from loadwise.coordinator.handling.access import per_item, topics
+from loadwise.coordinator.handling.named_twice import EachOnce
+from loadwise.coordinator.handling.new_leaders import current_leader, node_endpoints
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.named_twice import EachOnce
-from loadwise.coordinator.rights import Operation
 from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import FetchRequest, FetchResponse

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from loadwise.coordinator.access import FAILED, Access, allowed, item_by_item, refused
-from loadwise.coordinator.calls import Call, Outcome
+from loadwise.coordinator.calls.call import Call, Outcome
+from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, TRANSACTION_STATE
+from loadwise.coordinator.handling.access import FAILED, Access, allowed, item_by_item, refused
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.turns import Turns, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import FindCoordinatorRequest, FindCoordinatorResponse

@@ -5,10 +5,10 @@ v1 throttle time; v3 static members (KIP-345); v4 flexible.
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import OF_GROUP_MEMBERS
-from loadwise.coordinator.calls import Call, GroupRequest
+from loadwise.coordinator.calls.call import Call, GroupRequest
 from loadwise.coordinator.groups.effects import HeartbeatReply
 from loadwise.coordinator.groups.events import Heartbeat
+from loadwise.coordinator.handling.access import OF_GROUP_MEMBERS
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import HeartbeatRequest, HeartbeatResponse

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 
-from loadwise.coordinator.access import open_to_all
-from loadwise.coordinator.apis.config_changes import RefusedChangeError, changed, check_rights
-from loadwise.coordinator.apis.config_rows import other_broker
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
 from loadwise.coordinator.configs.definitions import Definitions, items
 from loadwise.coordinator.configs.loggers import ROOT, check_level, check_logger, set_level
+from loadwise.coordinator.handling.access import open_to_all
+from loadwise.coordinator.handling.config_changes import RefusedChangeError, changed, check_rights
+from loadwise.coordinator.handling.config_rows import other_broker
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode

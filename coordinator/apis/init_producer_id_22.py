@@ -6,10 +6,10 @@ KIP-939) is not served. Transactions have a module of their own, which replaces 
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import Access, refused
-from loadwise.coordinator.calls import Call, Outcome
+from loadwise.coordinator.calls.call import Call, Outcome
+from loadwise.coordinator.calls.rights import Operation, ResourceType
+from loadwise.coordinator.handling.access import Access, refused
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import InitProducerIdRequest, InitProducerIdResponse
 

@@ -6,10 +6,10 @@ protocol type in the response (KIP-559); v8 reason (KIP-800); v9 skip assignment
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import OF_GROUP_MEMBERS, describable_topics
-from loadwise.coordinator.calls import Call, GroupRequest
+from loadwise.coordinator.calls.call import Call, GroupRequest
 from loadwise.coordinator.groups.effects import JoinReply
 from loadwise.coordinator.groups.events import Join, Protocol
+from loadwise.coordinator.handling.access import OF_GROUP_MEMBERS, describable_topics
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.kafka_messages import JoinGroupRequest, JoinGroupResponse
 

@@ -5,10 +5,10 @@ v1 throttle time; v3 several members at once, also by instance id (KIP-345); v4 
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import OF_GROUP_MEMBERS
-from loadwise.coordinator.calls import Call, GroupRequest
+from loadwise.coordinator.calls.call import Call, GroupRequest
 from loadwise.coordinator.groups.effects import LeaveReply
 from loadwise.coordinator.groups.events import Leave, Leaver
+from loadwise.coordinator.handling.access import OF_GROUP_MEMBERS
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.turns import ROWS_IN_A_TURN, Turns, listed
 from loadwise.protocol.error_codes import ErrorCode

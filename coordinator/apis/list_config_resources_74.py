@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation
 from loadwise.coordinator.configs.resources import ConfigResourceType
+from loadwise.coordinator.handling.access import of_cluster
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation
 from loadwise.coordinator.turns import Turns, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import ListConfigResourcesRequest, ListConfigResourcesResponse

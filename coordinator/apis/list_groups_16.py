@@ -5,10 +5,10 @@ v1 throttle time; v3 flexible; v4 filter by state (KIP-518); v5 filter by type (
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import Access, open_to_all
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation, ResourceType
+from loadwise.coordinator.handling.access import Access, open_to_all
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import ListGroupsRequest, ListGroupsResponse

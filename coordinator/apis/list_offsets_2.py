@@ -14,14 +14,14 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 
-from loadwise.coordinator.access import per_item, topics
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS
 from loadwise.coordinator.cluster.log import NO_OFFSET, NO_TIMESTAMP, PartitionLog, TimestampedOffset
 from loadwise.coordinator.cluster.replication import NO_EPOCH
+from loadwise.coordinator.handling.access import per_item, topics
+from loadwise.coordinator.handling.named_twice import EachOnce
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.named_twice import EachOnce
-from loadwise.coordinator.rights import Operation
 from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError, MissingCodecError

@@ -15,14 +15,14 @@ from typing import TypeAlias
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
-from loadwise.coordinator.access import Access, cluster_operations, with_body
-from loadwise.coordinator.calls import Call, EncodedBody
+from loadwise.coordinator.calls.call import Call, EncodedBody
+from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, Brokers
 from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, Topic, Topics, is_topic_name
+from loadwise.coordinator.handling.access import Access, cluster_operations, with_body
+from loadwise.coordinator.handling.refusals import refusal_in_turns
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
-from loadwise.coordinator.refusals import refusal_in_turns
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.turns import Turns, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import MetadataRequest, MetadataResponse

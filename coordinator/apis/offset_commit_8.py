@@ -6,14 +6,14 @@ GROUP_ID_NOT_FOUND, KIP-848; v10 topics by id (KIP-516).
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import Need, per_item, topics
-from loadwise.coordinator.apis.commits import Commits
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.groups.events import Committer
 from loadwise.coordinator.groups.offsets import is_too_long
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
+from loadwise.coordinator.handling.access import Need, per_item, topics
+from loadwise.coordinator.handling.commits import Commits
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import OffsetCommitRequest, OffsetCommitResponse

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import Need, per_item, topics
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.groups.partitions import Partition
+from loadwise.coordinator.handling.access import Need, per_item, topics
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.turns import Turns, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import OffsetDeleteRequest, OffsetDeleteResponse

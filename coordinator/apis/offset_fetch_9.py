@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from loadwise.coordinator.access import Access, with_body
-from loadwise.coordinator.calls import Call, Outcome
+from loadwise.coordinator.calls.call import Call, Outcome
+from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
+from loadwise.coordinator.handling.access import Access, with_body
+from loadwise.coordinator.handling.named_twice import Repeats
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
-from loadwise.coordinator.named_twice import Repeats
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.turns import Turns, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import OffsetFetchRequest, OffsetFetchResponse

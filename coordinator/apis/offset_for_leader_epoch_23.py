@@ -5,11 +5,11 @@ Consumers validate their positions with it. v2 leader epoch in request and respo
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import Access, item_by_item, topics
-from loadwise.coordinator.calls import Call, Outcome
+from loadwise.coordinator.calls.call import Call, Outcome
+from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.cluster.leader_epochs import EpochEnd
+from loadwise.coordinator.handling.access import Access, item_by_item, topics
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse

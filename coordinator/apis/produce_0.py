@@ -7,15 +7,15 @@ closed, so that the producer refreshes its metadata, as in Kafka.
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import Access, item_by_item, refused, topics
-from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
-from loadwise.coordinator.calls import Call, HangUp, NoAnswer, Outcome
+from loadwise.coordinator.calls.call import Call, HangUp, NoAnswer, Outcome
+from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.cluster.log import NO_OFFSET, Appended
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.groups.partitions import Partition
+from loadwise.coordinator.handling.access import Access, item_by_item, refused, topics
+from loadwise.coordinator.handling.named_twice import EachOnce
+from loadwise.coordinator.handling.new_leaders import current_leader, node_endpoints
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
-from loadwise.coordinator.named_twice import EachOnce
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.turns import Turns
 from loadwise.protocol.batches import (
     MAGIC,

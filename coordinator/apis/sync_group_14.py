@@ -5,10 +5,10 @@ v1 throttle time; v3 static members (KIP-345); v4 flexible; v5 protocol type and
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import OF_GROUP_MEMBERS
-from loadwise.coordinator.calls import Call, GroupRequest, Outcome
+from loadwise.coordinator.calls.call import Call, GroupRequest, Outcome
 from loadwise.coordinator.groups.effects import SyncReply
 from loadwise.coordinator.groups.events import Sync
+from loadwise.coordinator.handling.access import OF_GROUP_MEMBERS
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import SyncGroupRequest, SyncGroupResponse

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from loadwise.coordinator.authorization.acls import AclFilter, PatternType, Permission
-from loadwise.coordinator.rights import Operation, ResourceType
+from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.protocol.kafka_messages import DeleteAclsRequest, DescribeAclsRequest
 
 _Filter: TypeAlias = DescribeAclsRequest | DeleteAclsRequest.DeleteAclsFilter

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeVar
 
+from loadwise.coordinator.calls.rights import CLUSTER_NAME, Operation, ResourceType, Word
 from loadwise.coordinator.errors import BadSecurityError
-from loadwise.coordinator.rights import CLUSTER_NAME, Operation, ResourceType, Word
 
 WILDCARD = "*"
 """As a name: every resource. As a host: every host."""

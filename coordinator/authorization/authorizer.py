@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from loadwise.coordinator.authorization.acls import EVERYBODY, WILDCARD, Acl, AclFilter, PatternType, Permission
+from loadwise.coordinator.calls.rights import OPERATIONS, Client, Operation, ResourceType
 from loadwise.coordinator.keeper import NOTHING, Keeper, Place
-from loadwise.coordinator.rights import OPERATIONS, Client, Operation, ResourceType
 
 _IMPLIED_BY: Mapping[Operation, frozenset[Operation]] = {
     Operation.DESCRIBE: frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}),

@@ -5,13 +5,13 @@ v1 prefixed patterns (KIP-290); v3 ACLs of users (KIP-373). Mirrors Kafka's ``Ac
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import of_cluster
 from loadwise.coordinator.authorization.acl_rows import NO_AUTHORIZER
 from loadwise.coordinator.authorization.acls import Acl, PatternType, Permission
 from loadwise.coordinator.authorization.feature import ClusterAcls
-from loadwise.coordinator.calls import Call, HangUp
+from loadwise.coordinator.calls.call import Call, HangUp
+from loadwise.coordinator.calls.rights import Operation, ResourceType
+from loadwise.coordinator.handling.access import of_cluster
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.turns import Turns, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import CreateAclsRequest, CreateAclsResponse

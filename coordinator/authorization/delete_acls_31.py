@@ -5,13 +5,13 @@ v1 prefixed patterns (KIP-290); v2 flexible; v3 ACLs of users (KIP-373). Mirrors
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import of_cluster
 from loadwise.coordinator.authorization.acl_rows import NO_AUTHORIZER, filter_of, has_unknown
 from loadwise.coordinator.authorization.acls import Acl
 from loadwise.coordinator.authorization.feature import ClusterAcls
-from loadwise.coordinator.calls import Call, HangUp
+from loadwise.coordinator.calls.call import Call, HangUp
+from loadwise.coordinator.calls.rights import Operation
+from loadwise.coordinator.handling.access import of_cluster
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation
 from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DeleteAclsRequest, DeleteAclsResponse

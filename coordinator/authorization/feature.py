@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from loadwise.coordinator.authorization.authorizer import AclRecord, Authorizer
 from loadwise.coordinator.authorization.options import Authorization
+from loadwise.coordinator.calls.refusal_shapes import Refused, Rows
 from loadwise.coordinator.feature import Feature
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Place, Snapshot
-from loadwise.coordinator.refusal_shapes import Refused, Rows
 
 
 class ClusterAcls(Feature):

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from loadwise.coordinator.calls import Answer, Call, HangUp, Outcome, Response
+from loadwise.coordinator.calls.call import Answer, Call, HangUp, Outcome, Response
+from loadwise.coordinator.calls.logins import Login
 from loadwise.coordinator.faults.rules import Action, AnswerError, Corrupt, Delay, Disconnect, Drop, Faults
 from loadwise.coordinator.faults.subjects import subject_of
 from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.service.groups import Groups
+from loadwise.coordinator.handling.refusals import refusal
 from loadwise.coordinator.keeper import Snapshot
-from loadwise.coordinator.logins import Login
-from loadwise.coordinator.refusals import refusal
-from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
-from loadwise.coordinator.router import Router
+from loadwise.coordinator.routing.repeated_heartbeats import RepeatedHeartbeat
+from loadwise.coordinator.routing.router import Router
 from loadwise.coordinator.turns import Turns
 from loadwise.protocol.batches import HEADER_BYTES, read_header
 

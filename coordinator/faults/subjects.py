@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
 
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
 from loadwise.coordinator.faults.rules import Subject
 
 _GROUP_KEYS = 0

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
+from loadwise.coordinator.calls.refusal_shapes import Refused, Rows
 from loadwise.coordinator.feature import Feature
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Place, Snapshot
 from loadwise.coordinator.quotas.client_quotas import ClientQuotas, QuotaRecord
-from loadwise.coordinator.refusal_shapes import Refused, Rows
 
 
 class ClusterQuotas(Feature):

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from loadwise.coordinator.access import of_cluster
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation
+from loadwise.coordinator.handling.access import of_cluster
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation
 from loadwise.coordinator.security.feature import ClusterLogins
 from loadwise.coordinator.security.users import LEAST_ITERATIONS, MOST_ITERATIONS, ScramCredential
 from loadwise.protocol.error_codes import ErrorCode

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from loadwise.coordinator.calls.rights import Authorizing
 from loadwise.coordinator.configs.broker_configs import LISTENER
 from loadwise.coordinator.errors import BadSecurityError
-from loadwise.coordinator.listeners import client_listener
-from loadwise.coordinator.rights import Authorizing
 from loadwise.coordinator.security.config_names import (
     AUTHORIZATION,
     ENABLED_MECHANISMS,
@@ -21,6 +20,7 @@ from loadwise.coordinator.security.config_names import (
     STORE_TYPES,
     TLS,
 )
+from loadwise.coordinator.security.listeners import client_listener
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.security.tls import TlsFiles
 from loadwise.protocol.jaas import read_jaas

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.refusal_shapes import Refused, Rows
 from loadwise.coordinator.errors import LoginRefusedError
 from loadwise.coordinator.feature import Feature
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Place, Snapshot
-from loadwise.coordinator.refusal_shapes import Refused, Rows
 from loadwise.coordinator.security import config_names
 from loadwise.coordinator.security.login import SaslLogin
 from loadwise.coordinator.security.options import Security

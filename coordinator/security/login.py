@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loadwise.coordinator.calls.logins import Stage
 from loadwise.coordinator.errors import BadCredentialsError, LoginRefusedError, UnansweredLoginError
-from loadwise.coordinator.logins import Stage
 from loadwise.coordinator.security.mechanisms import Mechanism, new_mechanism
 from loadwise.coordinator.security.tokens import TokenValidator
 from loadwise.coordinator.security.users import Users

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
+from loadwise.coordinator.calls.rights import Authorizing
 from loadwise.coordinator.errors import BadSecurityError
-from loadwise.coordinator.rights import Authorizing
 from loadwise.coordinator.security.config_names import MECHANISMS
 from loadwise.coordinator.security.mechanisms import PASSWORD_MECHANISMS
 from loadwise.coordinator.security.principal_rules import DEFAULT, principal_rules

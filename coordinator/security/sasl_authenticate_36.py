@@ -5,11 +5,11 @@ v1 the session's lifetime, after which the client must log in again (KIP-368); v
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import open_to_all
-from loadwise.coordinator.calls import Call, HangUp, LastAnswer
+from loadwise.coordinator.calls.call import Call, HangUp, LastAnswer
+from loadwise.coordinator.calls.logins import Stage
 from loadwise.coordinator.errors import LoginRefusedError, UnansweredLoginError
+from loadwise.coordinator.handling.access import open_to_all
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.logins import Stage
 from loadwise.coordinator.security.feature import login_of
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import SaslAuthenticateRequest, SaslAuthenticateResponse

@@ -6,9 +6,9 @@ ILLEGAL_SASL_STATE if it need not log in, or did within the last second.
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import open_to_all
-from loadwise.coordinator.calls import Call, HangUp, LastAnswer
+from loadwise.coordinator.calls.call import Call, HangUp, LastAnswer
 from loadwise.coordinator.errors import LoginRefusedError, UnansweredLoginError
+from loadwise.coordinator.handling.access import open_to_all
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.security.feature import login_of
 from loadwise.protocol.error_codes import ErrorCode

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias, TypeVar
 
-from loadwise.coordinator.access import Access
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
+from loadwise.coordinator.handling.access import Access
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.share.acknowledgements import Acknowledgement, AcknowledgeRefusal, AcknowledgeType
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.service import ShareKey

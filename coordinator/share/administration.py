@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.protocol.error_codes import ErrorCode

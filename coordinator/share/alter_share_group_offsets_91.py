@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from loadwise.coordinator.access import OF_GROUP_MEMBERS, Access
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation, ResourceType
+from loadwise.coordinator.handling.access import OF_GROUP_MEMBERS, Access
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.share.administration import fails, refusal
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.service import ShareKey

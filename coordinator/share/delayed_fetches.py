@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
-from loadwise.coordinator.calls import Answer, Call, Response
+from loadwise.coordinator.calls.call import Answer, Call, Response
+from loadwise.coordinator.calls.waits import Waits
 from loadwise.coordinator.groups.events import Token
-from loadwise.coordinator.waits import Waits
 
 
 class DelayedShareFetch(NamedTuple):

@@ -5,10 +5,10 @@ The group must have no members.
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import Access, Need, needs
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation, ResourceType
+from loadwise.coordinator.handling.access import Access, Need, needs
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.share.administration import refusal
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.protocol.error_codes import ErrorCode

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadwise.coordinator.access import Access, allowed, open_to_all
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation, ResourceType
+from loadwise.coordinator.handling.access import Access, allowed, open_to_all
+from loadwise.coordinator.handling.named_twice import Repeats
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.named_twice import Repeats
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.share.administration import fails
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.records import NO_START_OFFSET

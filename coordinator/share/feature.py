@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Set
 from typing import TYPE_CHECKING, ClassVar, cast
 from uuid import UUID
 
-from loadwise.coordinator.calls import Answer
+from loadwise.coordinator.calls.call import Answer
+from loadwise.coordinator.calls.refusal_shapes import PARTITIONS, Refused, Rows
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.configs.resources import ConfigResourceType
 from loadwise.coordinator.feature import Feature
@@ -15,7 +16,6 @@ from loadwise.coordinator.groups.group import Group
 from loadwise.coordinator.groups.topic_view import TopicView
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Snapshot
-from loadwise.coordinator.refusal_shapes import PARTITIONS, Refused, Rows
 from loadwise.coordinator.share import limits
 from loadwise.coordinator.share.delayed_fetches import DelayedShareFetches
 from loadwise.coordinator.share.heartbeat import ShareHeartbeat, ShareHeartbeatReply

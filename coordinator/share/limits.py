@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from loadwise.coordinator.configs.definitions import ConfigType, Definition, one_of
 from loadwise.coordinator.configs.group_numbers import GroupNumber, numbers_of_group, times_of
-from loadwise.coordinator.setting import Setting, setting_of, whole
+from loadwise.coordinator.configs.setting import Setting, setting_of, whole
 from loadwise.coordinator.share.reset_strategies import is_reset_strategy
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from loadwise.coordinator.access import OF_GROUP_MEMBERS
-from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.handling.access import OF_GROUP_MEMBERS
+from loadwise.coordinator.handling.new_leaders import current_leader, node_endpoints
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.share.acknowledging import acknowledge, refused, request_problem, session_key, told
 from loadwise.coordinator.share.feature import ShareGroups

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from loadwise.coordinator.access import OF_GROUP_MEMBERS
-from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
-from loadwise.coordinator.calls import Call, Later
+from loadwise.coordinator.calls.call import Call, Later
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
+from loadwise.coordinator.handling.access import OF_GROUP_MEMBERS
+from loadwise.coordinator.handling.new_leaders import current_leader, node_endpoints
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.share.acknowledgements import AcknowledgeRefusal
 from loadwise.coordinator.share.acknowledging import acknowledge, led_here, refused, request_problem, session_key, told

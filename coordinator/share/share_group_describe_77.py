@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from loadwise.coordinator.apis.group_descriptions import DESCRIBES_GROUPS, described_with_rights
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.handling.group_descriptions import DESCRIBES_GROUPS, described_with_rights
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.group import ShareGroup

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.member_heartbeats import GUARD, blank
-from loadwise.coordinator.calls import Call, GroupRequest
+from loadwise.coordinator.calls.call import Call, GroupRequest
+from loadwise.coordinator.handling.member_heartbeats import GUARD, blank
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.share.heartbeat import ShareHeartbeat, ShareHeartbeatReply
 from loadwise.coordinator.turns import Turns, listed

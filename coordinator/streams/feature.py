@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from loadwise.coordinator.calls.refusal_shapes import Refused, Rows
 from loadwise.coordinator.configs.resources import ConfigResourceType
 from loadwise.coordinator.feature import Feature
 from loadwise.coordinator.groups.events import KindHeartbeat
 from loadwise.coordinator.groups.group import Group
 from loadwise.coordinator.groups.topic_view import TopicView
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.refusal_shapes import Refused, Rows
 from loadwise.coordinator.streams import limits
 from loadwise.coordinator.streams.limits import StreamsGroupLimits
 from loadwise.protocol.error_codes import ErrorCode

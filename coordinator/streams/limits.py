@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from loadwise.coordinator.configs.assignment_interval import assignment_interval_ms
 from loadwise.coordinator.configs.group_numbers import GroupNumber, numbers_of_group, times_of
-from loadwise.coordinator.setting import Setting, setting_of, whole
+from loadwise.coordinator.configs.setting import Setting, setting_of, whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 
-from loadwise.coordinator.access import Access
 from loadwise.coordinator.apis import create_topics_19 as create_topics
-from loadwise.coordinator.apis.member_heartbeats import blank, guarding
-from loadwise.coordinator.calls import Call, GroupRequest
+from loadwise.coordinator.calls.call import Call, GroupRequest
+from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS
 from loadwise.coordinator.cluster.topics import is_topic_name
+from loadwise.coordinator.handling.access import Access
+from loadwise.coordinator.handling.member_heartbeats import blank, guarding
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.streams.feature import StreamsGroups
 from loadwise.coordinator.streams.heartbeat import EndpointPartitions, StreamsHeartbeat, StreamsHeartbeatReply
 from loadwise.coordinator.streams.topology import (

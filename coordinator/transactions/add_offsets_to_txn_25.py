@@ -6,12 +6,12 @@ TRANSACTION_ABORTABLE.
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import Need, needs
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_partition
 from loadwise.coordinator.groups.partitions import Partition
+from loadwise.coordinator.handling.access import Need, needs
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.outcomes import ProducerAt
 from loadwise.protocol.error_codes import ErrorCode

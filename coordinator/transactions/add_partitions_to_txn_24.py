@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
-from loadwise.coordinator.access import Access, Need, of_cluster, refused_without
-from loadwise.coordinator.calls import Call, Outcome
+from loadwise.coordinator.calls.call import Call, Outcome
+from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS
 from loadwise.coordinator.groups.partitions import Partition
+from loadwise.coordinator.handling.access import Access, Need, of_cluster, refused_without
+from loadwise.coordinator.handling.named_twice import Repeats
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
-from loadwise.coordinator.named_twice import Repeats
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.outcomes import ProducerAt
 from loadwise.coordinator.turns import Turns

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import Access, names, per_item
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation, ResourceType
+from loadwise.coordinator.handling.access import Access, names, per_item
+from loadwise.coordinator.handling.named_twice import Repeats
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.named_twice import Repeats
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode

@@ -6,10 +6,10 @@ TRANSACTION_ABORTABLE; v5 an epoch for each transaction (KIP-890), with the next
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import Need, needs
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation, ResourceType
+from loadwise.coordinator.handling.access import Need, needs
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.outcomes import ProducerAt, TransactionOutcome
 from loadwise.protocol.error_codes import ErrorCode

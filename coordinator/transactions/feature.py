@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.refusal_shapes import BY_INDEX, PARTITIONS, Refused, Rows
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, TRANSACTION_STATE
 from loadwise.coordinator.feature import Feature
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Place, Snapshot
-from loadwise.coordinator.refusal_shapes import BY_INDEX, PARTITIONS, Refused, Rows
 from loadwise.coordinator.transactions import limits
 from loadwise.coordinator.transactions.coordinator import Transactions
 from loadwise.coordinator.transactions.limits import TransactionLimits

@@ -6,12 +6,11 @@ which was INVALID_PRODUCER_EPOCH before; v5 TRANSACTION_ABORTABLE. v6 (two-phase
 
 from __future__ import annotations
 
-from loadwise.coordinator import calls
-from loadwise.coordinator.access import Need, refused_without
 from loadwise.coordinator.apis import init_producer_id_22 as idempotent
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call, Outcome
+from loadwise.coordinator.calls.rights import Operation, ResourceType
+from loadwise.coordinator.handling.access import Need, refused_without
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.outcomes import (
     NO_EPOCH,
@@ -57,7 +56,7 @@ def _initialized(call: Call[InitProducerIdRequest], cluster: Cluster, transactio
     return outcome
 
 
-def guard(call: Call[InitProducerIdRequest], cluster: Cluster, handle: Handler) -> calls.Outcome:
+def guard(call: Call[InitProducerIdRequest], cluster: Cluster, handle: Handler) -> Outcome:
     """Check the right to the transactional id, or to idempotent writes."""
     if call.body.transactional_id is None:
         return idempotent.guard(call, cluster, handle)

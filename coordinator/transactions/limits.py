@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from loadwise.coordinator.setting import Setting, whole
+from loadwise.coordinator.configs.setting import Setting, whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,12 +5,12 @@ v1 only transactions that started before a duration (KIP-994); v2 only ids that 
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import Access, open_to_all
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.errors import BadRegexError
 from loadwise.coordinator.groups.consumer.topic_regex import matcher
+from loadwise.coordinator.handling.access import Access, open_to_all
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.transaction import Transaction, TransactionState
 from loadwise.coordinator.turns import Turns

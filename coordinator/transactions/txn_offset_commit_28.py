@@ -6,15 +6,15 @@ TRANSACTION_ABORTABLE; v5 adds the group to the transaction itself (KIP-890).
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import Need, per_item, topics
-from loadwise.coordinator.apis.commits import Commits
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_partition
 from loadwise.coordinator.groups.events import Committer
 from loadwise.coordinator.groups.offsets import is_too_long
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
+from loadwise.coordinator.handling.access import Need, per_item, topics
+from loadwise.coordinator.handling.commits import Commits
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.outcomes import ProducerAt
 from loadwise.coordinator.transactions.verification import Verification, verified

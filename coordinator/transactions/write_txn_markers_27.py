@@ -5,11 +5,11 @@ v1 flexible; v2 the version of transactions (KIP-1228). Kafka's coordinators als
 
 from __future__ import annotations
 
-from loadwise.coordinator.access import Access, of_cluster
-from loadwise.coordinator.calls import Call, Outcome
+from loadwise.coordinator.calls.call import Call, Outcome
+from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS
+from loadwise.coordinator.handling.access import Access, of_cluster
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.turns import Turns, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from loadwise.coordinator.features import FEATURES
-from loadwise.coordinator.services import services
+from loadwise.coordinator.routing.services import services
 
-FOLDERS = [*FEATURES, "http", "storage"]
+FOLDERS = [*FEATURES, "embedding.http", "storage"]
 WITHOUT = """
 import sys
 

@@ -21,7 +21,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))  # no pack
 
 from client_messages import client_message
 
-from loadwise.coordinator.services import services
+from loadwise.coordinator.routing.services import services
 
 _VALUES: dict[str, Any] = {"string": "name", "bytes": b"", "records": b"", "uuid": UUID(int=7), "bool": False}
 _FIXED = {"key_type": 0, "acks": 1, "resource_type": 2, "session_id": 0}

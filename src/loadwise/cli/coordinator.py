@@ -20,7 +20,7 @@ from loadwise.cli.text_files import read_text
 
 if TYPE_CHECKING:
     from loadwise.coordinator import Coordinator, HttpOptions
-    from loadwise.coordinator.listeners import Listener
+    from loadwise.coordinator.security.listeners import Listener
 
 DESCRIPTION = """Start a Kafka coordinator for tests and demos. Without --data-dir, data is kept in memory only.
 
@@ -53,10 +53,10 @@ def _run(options: argparse.Namespace) -> int:
             GroupLimits,
             HttpOptions,
         )
-        from loadwise.coordinator.listeners import NAMES as LISTENER_SETTINGS
-        from loadwise.coordinator.listeners import client_listener
-        from loadwise.coordinator.loops import run as run_loop
+        from loadwise.coordinator.embedding.loops import run as run_loop
         from loadwise.coordinator.security.broker_configs import security_of
+        from loadwise.coordinator.security.listeners import NAMES as LISTENER_SETTINGS
+        from loadwise.coordinator.security.listeners import client_listener
         from loadwise.coordinator.settings import configured
     except ImportError as missing:
         _fail(missing)

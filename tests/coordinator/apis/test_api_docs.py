@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from loadwise.coordinator.services import services
+from loadwise.coordinator.routing.services import services
 
 COORDINATOR = Path(__file__).parents[3] / "coordinator"
 KERNELS_OWN = {COORDINATOR / "apis" / "init_producer_id_22.py"}

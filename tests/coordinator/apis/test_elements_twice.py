@@ -19,9 +19,9 @@ from record_batches import batch
 from topics import WAIT_S, until
 
 from loadwise.coordinator import ThreadedCoordinator
-from loadwise.coordinator.calls import Call
-from loadwise.coordinator.named_twice import EachOnce
-from loadwise.coordinator.services import services
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.handling.named_twice import EachOnce
+from loadwise.coordinator.routing.services import services
 from loadwise.coordinator.turns import whole
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DeleteRecordsRequest

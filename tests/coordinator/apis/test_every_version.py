@@ -25,9 +25,9 @@ from record_batches import batch
 from seeds import examples
 from wires import APIS, Wire, only
 
-from loadwise.coordinator.calls import EncodedBody, HangUp, NoAnswer
+from loadwise.coordinator.calls.call import EncodedBody, HangUp, NoAnswer
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
-from loadwise.coordinator.services import services
+from loadwise.coordinator.routing.services import services
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api, encode_response
 

@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from loadwise.coordinator.services import Service, services
+from loadwise.coordinator.routing.services import Service, services
 
 TOKENS = {38, 39, 40, 41}
 """One handler answers these APIs."""

@@ -18,7 +18,7 @@ from faulty_requests import FAULTY, NO_ID, checks, faults
 from topics import WAIT_S
 
 from loadwise.coordinator import ThreadedCoordinator
-from loadwise.coordinator.services import services
+from loadwise.coordinator.routing.services import services
 from loadwise.protocol.error_codes import ErrorCode
 
 ELSEWHERE = {

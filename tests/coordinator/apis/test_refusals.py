@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from client_messages import client_message, client_request, request_bytes
 
-from loadwise.coordinator.calls import Call, NoAnswer
-from loadwise.coordinator.refusals import refusal
-from loadwise.coordinator.router import Router
+from loadwise.coordinator.calls.call import Call, NoAnswer
+from loadwise.coordinator.handling.refusals import refusal
+from loadwise.coordinator.routing.router import Router
+from loadwise.coordinator.routing.services import services
 from loadwise.coordinator.security.login import SaslLogin
-from loadwise.coordinator.services import services
 from loadwise.coordinator.turns import whole
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import body_in_turns, decode_request, served

@@ -15,9 +15,9 @@ from loadwise.coordinator import Acl, Authorization, BadSecurityError, Security
 from loadwise.coordinator.authorization.acls import AclFilter, PatternType, Permission
 from loadwise.coordinator.authorization.authorizer import Authorizer
 from loadwise.coordinator.authorization.feature import ClusterAcls
-from loadwise.coordinator.rights import Client, Operation, ResourceType
-from loadwise.coordinator.router import Router
-from loadwise.coordinator.services import services
+from loadwise.coordinator.calls.rights import Client, Operation, ResourceType
+from loadwise.coordinator.routing.router import Router
+from loadwise.coordinator.routing.services import services
 
 CASES = (Path(__file__).parents[2] / "golden" / "standard-authorizer-4.3.1.txt").read_text().splitlines()
 

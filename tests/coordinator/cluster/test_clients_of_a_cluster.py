@@ -19,10 +19,10 @@ from polled import know
 from topics import WAIT_S, until_so
 
 from loadwise.coordinator import Coordinator
-from loadwise.coordinator.access import after
 from loadwise.coordinator.apis import fetch_1 as fetch
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
+from loadwise.coordinator.handling.access import after
 
 RACKS = ["a", "b", "c"]
 PARTITIONS = 6

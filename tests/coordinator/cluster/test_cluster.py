@@ -15,14 +15,15 @@ from kafka.protocol import metadata
 from record_batches import batch
 from wires import only
 
-from loadwise.coordinator import BadClusterError, leadership
-from loadwise.coordinator.calls import Answer, Call, HangUp
+from loadwise.coordinator import BadClusterError
+from loadwise.coordinator.calls.call import Answer, Call, HangUp
 from loadwise.coordinator.cluster.brokers import Brokers, coordinator_partition
 from loadwise.coordinator.cluster.leader_epochs import LeaderEpochs
 from loadwise.coordinator.groups.events import Committer
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
-from loadwise.coordinator.router import Router
-from loadwise.coordinator.services import services
+from loadwise.coordinator.handling import leadership
+from loadwise.coordinator.routing.router import Router
+from loadwise.coordinator.routing.services import services
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, encode_response, served
 

@@ -14,7 +14,7 @@ from topics import WAIT_S
 from wires import Wire
 
 from loadwise.coordinator import BrokerSettings, Coordinator
-from loadwise.coordinator.log_upkeep import PRODUCERS_CHECK_INTERVAL_MS
+from loadwise.coordinator.cluster.log_upkeep import PRODUCERS_CHECK_INTERVAL_MS
 from loadwise.protocol.error_codes import ErrorCode
 
 EXPIRATION_MS = 15_000

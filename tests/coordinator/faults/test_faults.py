@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadwise.coordinator import BadFaultError, Faults
-from loadwise.coordinator.calls import Answer, Call, HangUp
+from loadwise.coordinator.calls.call import Answer, Call, HangUp
 from loadwise.coordinator.faults.injector import FaultInjector
 from loadwise.coordinator.faults.rules import Fault, Subject
 from loadwise.coordinator.faults.subjects import subject_of
 from loadwise.coordinator.groups.events import Committer
 from loadwise.coordinator.groups.partitions import Partition
-from loadwise.coordinator.router import Router
-from loadwise.coordinator.services import services
+from loadwise.coordinator.routing.router import Router
+from loadwise.coordinator.routing.services import services
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, served
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record import MemoryRecordsBuilder
 
+from loadwise.coordinator.groups.offsets_topic import _group_key, _group_value
 from loadwise.coordinator.groups.records import GroupRecord, MemberRecord
-from loadwise.coordinator.offsets_topic import _group_key, _group_value
 
 texts = st.text(st.characters(codec="utf-8"), max_size=90)
 members = st.builds(

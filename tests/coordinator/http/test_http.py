@@ -24,9 +24,9 @@ from confluent_kafka.admin import AdminClient
 from kafka import KafkaProducer
 
 from loadwise.coordinator import Coordinator, HttpOptions, NotLoopbackError, NotRunningError, WeakTokenError
-from loadwise.coordinator.http import api
-from loadwise.coordinator.http.server import HttpLimits, HttpRequest, HttpResponse, HttpServer
-from loadwise.coordinator.threaded import ThreadedCoordinator
+from loadwise.coordinator.embedding.http import api
+from loadwise.coordinator.embedding.http.server import HttpLimits, HttpRequest, HttpResponse, HttpServer
+from loadwise.coordinator.embedding.threaded import ThreadedCoordinator
 
 TOKEN = "a token of a test"
 WAIT_S = 90

@@ -15,8 +15,8 @@ import pytest
 
 import loadwise
 from loadwise.coordinator import Coordinator, HttpOptions, ThreadedCoordinator
-from loadwise.coordinator.control import GroupControl
-from loadwise.coordinator.http.server import HttpRequest, HttpResponse
+from loadwise.coordinator.embedding.control import GroupControl
+from loadwise.coordinator.embedding.http.server import HttpRequest, HttpResponse
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WAIT_S = 90

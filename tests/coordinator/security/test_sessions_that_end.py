@@ -15,7 +15,7 @@ from topics import WAIT_S
 from visitors import Door, Visitor
 
 from loadwise.coordinator import BadSecurityError, Coordinator, OAuthToken, Security
-from loadwise.coordinator.calls import Call, Response
+from loadwise.coordinator.calls.call import Call, Response
 from loadwise.coordinator.errors import UnansweredLoginError
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.security import sasl_handshake_17 as sasl_handshake

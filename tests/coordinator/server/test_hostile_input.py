@@ -26,8 +26,9 @@ from own_log import own_log
 from peers import Peer, answers, beat, join, produce
 from topics import WAIT_S
 
-from loadwise.coordinator import BrokerSettings, Coordinator, sharing
-from loadwise.coordinator.connections import ServerLimits
+from loadwise.coordinator import BrokerSettings, Coordinator
+from loadwise.coordinator.serving import sharing
+from loadwise.coordinator.serving.connections import ServerLimits
 
 MIB = 1024 * 1024
 CONNECTIONS = 1_000

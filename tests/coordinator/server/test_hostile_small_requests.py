@@ -14,13 +14,13 @@ from peers import join
 from record_batches import batch
 from wires import Wire, only
 
-from loadwise.coordinator import named_twice
 from loadwise.coordinator.apis import create_partitions_37 as create_partitions_api
 from loadwise.coordinator.apis import create_topics_19 as create_topics_api
 from loadwise.coordinator.apis import describe_configs_32 as configs_api
 from loadwise.coordinator.apis import list_offsets_2 as list_offsets_api
 from loadwise.coordinator.apis import metadata_3 as metadata_api
 from loadwise.coordinator.groups.limits import GroupLimits
+from loadwise.coordinator.handling import named_twice
 from loadwise.protocol.batches import HEADER_BYTES
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.record_times import ReadingBudget

@@ -21,7 +21,7 @@ from wires import APIS
 
 from loadwise.coordinator import Coordinator
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS
-from loadwise.coordinator.connections import ServerLimits
+from loadwise.coordinator.serving.connections import ServerLimits
 from loadwise.protocol.decoding import AT_ONCE
 from loadwise.protocol.error_codes import ErrorCode
 

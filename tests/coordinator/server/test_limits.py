@@ -18,13 +18,13 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import PolicyViolationError
 
 from loadwise.coordinator import BrokerSettings, Coordinator, GroupLimits
-from loadwise.coordinator.connections import ServerLimits
+from loadwise.coordinator.embedding.http.server import HttpLimits
 from loadwise.coordinator.groups.classic.group import ClassicGroup
 from loadwise.coordinator.groups.events import Committer, ConsumerHeartbeat, Leave, Leaver, Protocol
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.service.admission import Admission
 from loadwise.coordinator.groups.service.groups import Groups
-from loadwise.coordinator.http.server import HttpLimits
+from loadwise.coordinator.serving.connections import ServerLimits
 from loadwise.coordinator.transactions.limits import TransactionLimits
 from loadwise.protocol.error_codes import ErrorCode
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loadwise.coordinator import BadSettingError
-from loadwise.coordinator.listeners import Listener, client_listener
+from loadwise.coordinator.security.listeners import Listener, client_listener
 
 MAP = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
 

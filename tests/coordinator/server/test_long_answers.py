@@ -12,9 +12,10 @@ from own_log import own_log
 from peers import Peer, answers
 from requests_for_all import BY_NULL, fetch, offset_commit
 
-from loadwise.coordinator import Coordinator, router, turns
-from loadwise.coordinator.apis import commits
+from loadwise.coordinator import Coordinator, turns
 from loadwise.coordinator.apis import list_config_resources_74 as list_config_resources
+from loadwise.coordinator.handling import commits
+from loadwise.coordinator.routing import router
 from loadwise.protocol.error_codes import ErrorCode
 
 TOPICS = [f"topic-{number:03}" for number in range(300)]

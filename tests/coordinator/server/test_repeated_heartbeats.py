@@ -19,9 +19,9 @@ from loadwise.coordinator.apis import heartbeat_12 as heartbeat
 from loadwise.coordinator.authorization.acls import Acl
 from loadwise.coordinator.authorization.feature import ClusterAcls
 from loadwise.coordinator.authorization.options import Authorization
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
+from loadwise.coordinator.routing.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.coordinator.security.options import Security
 from loadwise.protocol import kafka_messages
 from loadwise.protocol.error_codes import ErrorCode

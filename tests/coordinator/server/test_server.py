@@ -18,12 +18,13 @@ from peers import Peer, answers, beat, fetch, join, produce
 from record_batches import batch
 from topics import WAIT_S
 
-from loadwise.coordinator import BrokerSettings, Coordinator, server
+from loadwise.coordinator import BrokerSettings, Coordinator
 from loadwise.coordinator.apis import metadata_3 as metadata
-from loadwise.coordinator.calls import Call
-from loadwise.coordinator.connection import host_in_java
-from loadwise.coordinator.connections import ServerLimits
+from loadwise.coordinator.calls.call import Call
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.serving import server
+from loadwise.coordinator.serving.connection import host_in_java
+from loadwise.coordinator.serving.connections import ServerLimits
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadwise.coordinator.sharing import _LEAST_AGE_S, STANDSTILL_S, SharedBytes, make_room
+from loadwise.coordinator.serving.sharing import _LEAST_AGE_S, STANDSTILL_S, SharedBytes, make_room
 
 LIMIT = 1_000
 EIGHTH = LIMIT // 8

@@ -17,8 +17,9 @@ from peers import Peer, answers, beat, fetch
 from record_batches import batch
 from topics import WAIT_S
 
-from loadwise.coordinator import Certificates, Coordinator, Security, TlsFiles, server, sharing
-from loadwise.coordinator.connections import ServerLimits
+from loadwise.coordinator import Certificates, Coordinator, Security, TlsFiles
+from loadwise.coordinator.serving import server, sharing
+from loadwise.coordinator.serving.connections import ServerLimits
 
 LIMIT = 400_000
 

@@ -10,8 +10,8 @@ from wires import Wire
 
 from loadwise.coordinator import Acl
 from loadwise.coordinator.authorization.authorizer import Authorizer
+from loadwise.coordinator.calls.rights import Operation
 from loadwise.coordinator.configs.resources import ConfigResourceType
-from loadwise.coordinator.rights import Operation
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.protocol.error_codes import ErrorCode
 

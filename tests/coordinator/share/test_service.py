@@ -9,12 +9,12 @@ from client_messages import client_request, request_bytes
 from record_batches import batch
 from wires import TOKENS, Wire
 
-from loadwise.coordinator import leadership
-from loadwise.coordinator.calls import Answer, Call
+from loadwise.coordinator.calls.call import Answer, Call
 from loadwise.coordinator.cluster.brokers import Brokers
 from loadwise.coordinator.configs.resources import ConfigResourceType
-from loadwise.coordinator.router import Router
-from loadwise.coordinator.services import services
+from loadwise.coordinator.handling import leadership
+from loadwise.coordinator.routing.router import Router
+from loadwise.coordinator.routing.services import services
 from loadwise.coordinator.share import service, sessions
 from loadwise.coordinator.share import share_fetch_78 as share_fetch_api
 from loadwise.coordinator.share.feature import ShareGroups

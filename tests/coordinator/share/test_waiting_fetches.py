@@ -16,7 +16,7 @@ from record_batches import batch
 from seeds import random_walk
 from wires import APIS, TOKENS, Wire
 
-from loadwise.coordinator.calls import Answer, Call
+from loadwise.coordinator.calls.call import Answer, Call
 from loadwise.coordinator.configs.resources import ConfigResourceType
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.service import ShareKey

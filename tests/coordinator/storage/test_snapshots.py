@@ -9,11 +9,12 @@ from cluster_walk import MemoryKeeper, new_router
 from restarting_walk import RestartingWalk
 from seeds import random_walk
 
-from loadwise.coordinator import BadClusterError, leadership
+from loadwise.coordinator import BadClusterError
 from loadwise.coordinator.cluster.brokers import Brokers
 from loadwise.coordinator.cluster.producer_ids import BLOCK_SIZE
+from loadwise.coordinator.handling import leadership
 from loadwise.coordinator.keeper import NOTHING
-from loadwise.coordinator.router import Router
+from loadwise.coordinator.routing.router import Router
 
 TestWalk = random_walk(RestartingWalk, walks=30, steps=30)
 

@@ -16,7 +16,7 @@ from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.records import GroupRecord
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.router import Router
+from loadwise.coordinator.routing.router import Router
 from loadwise.coordinator.settings import BrokerSettings
 from loadwise.coordinator.share.heartbeat import ShareHeartbeat
 from loadwise.coordinator.streams.heartbeat import StreamsHeartbeat

@@ -13,21 +13,21 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from record_batches import batch
 from streams_exchanges import streams_heartbeat, topology
 
-from loadwise.coordinator import leadership
-from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp
+from loadwise.coordinator.calls.call import Answer, Call, EncodedBody, HangUp
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_partition
 from loadwise.coordinator.configs.resources import ConfigResourceType
 from loadwise.coordinator.faults.injector import FaultInjector
 from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.groups.classic.states import GroupState
+from loadwise.coordinator.handling import leadership
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import NOTHING, Keeper, KeptBatch, LogContents, LogName, Place, Snapshot
 from loadwise.coordinator.quotas.client_quotas import CLIENT_ID, USER
 from loadwise.coordinator.quotas.feature import ClusterQuotas
-from loadwise.coordinator.router import Router
+from loadwise.coordinator.routing.router import Router
+from loadwise.coordinator.routing.services import services
 from loadwise.coordinator.security.feature import ClusterLogins
 from loadwise.coordinator.security.users import ScramCredential
-from loadwise.coordinator.services import services
 from loadwise.coordinator.streams.feature import StreamsGroups
 from loadwise.protocol.consumer import Subscription
 from loadwise.protocol.error_codes import ErrorCode

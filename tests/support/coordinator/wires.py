@@ -12,11 +12,11 @@ from record_batches import batch
 
 from loadwise.coordinator import Acl
 from loadwise.coordinator.authorization.authorizer import Authorizer
-from loadwise.coordinator.calls import Answer, Call, EncodedBody
+from loadwise.coordinator.calls.call import Answer, Call, EncodedBody
 from loadwise.coordinator.groups.events import Committer
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
-from loadwise.coordinator.router import Router
-from loadwise.coordinator.services import services
+from loadwise.coordinator.routing.router import Router
+from loadwise.coordinator.routing.services import services
 from loadwise.coordinator.turns import whole
 from loadwise.protocol.errors import TooManyElementsError
 from loadwise.protocol.messages import decode_request, encode_response, frame_of, request_in_turns, served

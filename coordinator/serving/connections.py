@@ -6,8 +6,8 @@ import asyncio
 from dataclasses import dataclass
 from itertools import count
 
-from loadwise.coordinator.connection import Connection
-from loadwise.coordinator.sharing import SharedBytes, make_room
+from loadwise.coordinator.serving.connection import Connection
+from loadwise.coordinator.serving.sharing import SharedBytes, make_room
 
 try:
     from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loadwise.coordinator.calls import Call, DelayedFetch, Outcome
+from loadwise.coordinator.calls.call import Call, DelayedFetch, Outcome
+from loadwise.coordinator.calls.waits import Waits
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.groups.events import Token
-from loadwise.coordinator.waits import Waits
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Not an API: how Produce and Fetch return the current leader of a partition (KIP-951)."""
+"""How Produce and Fetch return the current leader of a partition (KIP-951)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Not an API: the rights that each API requires, and the errors without them.
+"""The rights that each API requires, and the errors without them.
 
 Mirrors the checks in Kafka's ``KafkaApis`` and ``ControllerApis``. With an authorizer, a guard runs before an API's
 `handle`. It either refuses the whole request, or removes the forbidden items, handles the rest, and adds the errors to
@@ -11,7 +11,7 @@ import copy
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from loadwise.coordinator.calls import (
+from loadwise.coordinator.calls.call import (
     Call,
     DelayedFetch,
     EncodedBody,
@@ -23,9 +23,9 @@ from loadwise.coordinator.calls import (
     Outcome,
     Response,
 )
+from loadwise.coordinator.calls.rights import CLUSTER_NAME, OPERATIONS, Client, Operation, ResourceType
+from loadwise.coordinator.handling.refusals import refusal_in_turns, refused_rows, rows_of
 from loadwise.coordinator.kafka_cluster import Cluster, Guard, Handler
-from loadwise.coordinator.refusals import refusal_in_turns, refused_rows, rows_of
-from loadwise.coordinator.rights import CLUSTER_NAME, OPERATIONS, Client, Operation, ResourceType
 from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -131,8 +131,8 @@ Check: TypeAlias = Callable[[Call, Cluster, Access, Any], ErrorCode]
 def per_item(check: Check, *whole: Need, message: bool = False) -> Guard:
     """Return a guard for an API that refuses items separately, after the checks in ``whole``.
 
-    The table in `loadwise.coordinator.refusals` lists those items. ``message``: whether their rows contain Kafka's
-    message.
+    The table in `loadwise.coordinator.handling.refusals` lists those items. ``message``: whether their rows contain
+    Kafka's message.
     """
 
     def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:

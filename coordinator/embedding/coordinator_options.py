@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 
-from loadwise.coordinator.connections import ServerLimits
+from loadwise.coordinator.calls.logins import SecurityOptions
 from loadwise.coordinator.errors import BadClusterError, NotLoopbackError, WeakTokenError
-from loadwise.coordinator.logins import SecurityOptions
+from loadwise.coordinator.serving.connections import ServerLimits
 from loadwise.coordinator.settings import BrokerSettings
 
 _LEAST_TOKEN_LENGTH = 16

@@ -1,4 +1,4 @@
-"""Not an API: a resource's configs and their sources, for DescribeConfigs and CreateTopics."""
+"""A resource's configs and their sources, for DescribeConfigs and CreateTopics."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import IntEnum
 from itertools import dropwhile
 from typing import NamedTuple
 
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
 from loadwise.coordinator.cluster.brokers import Node
 from loadwise.coordinator.configs.broker_configs import LISTENER, broker_configs
 from loadwise.coordinator.configs.definitions import ConfigType, Definitions

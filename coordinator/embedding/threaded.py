@@ -9,10 +9,10 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Self, TypeVar
 
-from loadwise.coordinator.control import ClusterControl
-from loadwise.coordinator.embedded import Embedded
+from loadwise.coordinator.embedding.control import ClusterControl
+from loadwise.coordinator.embedding.embedded import Embedded
+from loadwise.coordinator.embedding.loops import run
 from loadwise.coordinator.errors import NotRunningError
-from loadwise.coordinator.loops import run
 
 _THREAD_TIMEOUT_S = 30
 

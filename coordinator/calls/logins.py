@@ -6,7 +6,7 @@ import ssl
 from enum import Enum, auto
 from typing import Protocol
 
-from loadwise.coordinator.rights import Authorizing
+from loadwise.coordinator.calls.rights import Authorizing
 
 MAX_TOKEN_BYTES = 524_288
 """Largest request before the login (sasl.server.max.receive.size)."""

@@ -8,15 +8,15 @@ from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Never, Self, TypeVar
 
-from loadwise.coordinator.connections import ServerLimits
-from loadwise.coordinator.control import ClusterControl
-from loadwise.coordinator.coordinator_options import CoordinatorOptions, HttpOptions
-from loadwise.coordinator.embedded import Embedded, HttpEndpoint
+from loadwise.coordinator.calls.logins import SecurityOptions
+from loadwise.coordinator.embedding.control import ClusterControl
+from loadwise.coordinator.embedding.coordinator_options import CoordinatorOptions, HttpOptions
+from loadwise.coordinator.embedding.embedded import Embedded, HttpEndpoint
+from loadwise.coordinator.embedding.threaded import ThreadedCoordinator
 from loadwise.coordinator.errors import BadTopicError, DataDirError
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.logins import SecurityOptions
+from loadwise.coordinator.serving.connections import ServerLimits
 from loadwise.coordinator.settings import BrokerSettings
-from loadwise.coordinator.threaded import ThreadedCoordinator
 
 T = TypeVar("T")
 
@@ -133,8 +133,8 @@ class Coordinator(ClusterControl):
 
 def _http_endpoint(control: ClusterControl, options: HttpOptions) -> HttpEndpoint:
     # Imported here, so that a coordinator without HTTP starts without it.
-    from loadwise.coordinator.http.api import HttpApi  # noqa: PLC0415
-    from loadwise.coordinator.http.server import HttpServer  # noqa: PLC0415
+    from loadwise.coordinator.embedding.http.api import HttpApi  # noqa: PLC0415
+    from loadwise.coordinator.embedding.http.server import HttpServer  # noqa: PLC0415
 
     api = HttpApi(control, open_view=options.open_view)
     return HttpServer(api.handle, options.host, options.port)

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any
 from uuid import UUID, uuid4
 
-from loadwise.coordinator.calls import (
+from loadwise.coordinator.calls.call import (
     Answer,
     Call,
     DelayedFetch,
@@ -24,17 +24,17 @@ from loadwise.coordinator.calls import (
     NoAnswer,
     Outcome,
 )
+from loadwise.coordinator.calls.logins import Login, SecurityOptions, Stage
 from loadwise.coordinator.cluster.brokers import Brokers
 from loadwise.coordinator.features import features
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.service.groups import Groups
+from loadwise.coordinator.handling.refusals import refusal, refusal_in_turns
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Keeper, Snapshot
-from loadwise.coordinator.logins import Login, SecurityOptions, Stage
-from loadwise.coordinator.refusals import refusal, refusal_in_turns
-from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
-from loadwise.coordinator.services import Service, services
+from loadwise.coordinator.routing.repeated_heartbeats import RepeatedHeartbeat
+from loadwise.coordinator.routing.services import Service, services
 from loadwise.coordinator.settings import REBALANCE_PROTOCOLS, BrokerSettings
 from loadwise.coordinator.turns import Turns, advance
 from loadwise.protocol.error_codes import ErrorCode

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from loadwise.coordinator.calls import Call, NoAnswer
+from loadwise.coordinator.calls.call import Call, NoAnswer
+from loadwise.coordinator.calls.refusal_shapes import BY_INDEX, PARTITIONS, Refused, Rows
 from loadwise.coordinator.features import features
-from loadwise.coordinator.refusal_shapes import BY_INDEX, PARTITIONS, Refused, Rows
 from loadwise.coordinator.turns import Turns, whole
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.schemas import StructSchema

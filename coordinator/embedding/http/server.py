@@ -18,8 +18,8 @@ from typing import cast
 import h11
 
 from loadwise.coordinator.errors import NotLoopbackError
-from loadwise.coordinator.listening import cannot_listen
-from loadwise.coordinator.sharing import make_room
+from loadwise.coordinator.serving.listening import cannot_listen
+from loadwise.coordinator.serving.sharing import make_room
 
 log = logging.getLogger("loadwise.coordinator.http")
 

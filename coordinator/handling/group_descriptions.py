@@ -1,4 +1,4 @@
-"""Not an API: how DescribeGroups and its siblings answer for many groups.
+"""How DescribeGroups and its siblings answer for many groups.
 
 Responses stay bounded if groups are named repeatedly. All but DescribeGroups share their rows' form and the checks of
 rights.
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence, Set
 from typing import Any, Protocol, TypeVar
 
-from loadwise.coordinator.access import Access, describable_topics, names, per_item
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation, ResourceType
+from loadwise.coordinator.handling.access import Access, describable_topics, names, per_item
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 

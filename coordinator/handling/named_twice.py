@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from loadwise.coordinator.access import with_body
-from loadwise.coordinator.calls import Call, Outcome
+from loadwise.coordinator.calls.call import Call, Outcome
+from loadwise.coordinator.handling.access import with_body
 from loadwise.coordinator.turns import Turns, listed
 
 _MOST_REPEATED = 10_000

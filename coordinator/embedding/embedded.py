@@ -10,17 +10,17 @@ from typing import Protocol
 
 from loadwise.coordinator.clock import Clock
 from loadwise.coordinator.cluster.brokers import Brokers
-from loadwise.coordinator.coordinator_options import CoordinatorOptions
+from loadwise.coordinator.embedding.coordinator_options import CoordinatorOptions
 from loadwise.coordinator.errors import CoordinatorError, NotRunningError
 from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import DataDirectory, Snapshot
-from loadwise.coordinator.router import Router
-from loadwise.coordinator.server import Server
+from loadwise.coordinator.routing.router import Router
+from loadwise.coordinator.serving.server import Server
 
 
 class HttpEndpoint(Protocol):
-    """The HTTP API; `loadwise.coordinator.http.server.HttpServer` implements it."""
+    """The HTTP API; `loadwise.coordinator.embedding.http.server.HttpServer` implements it."""
 
     url: str
     """Its URL, once it listens."""

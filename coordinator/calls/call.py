@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
+from loadwise.coordinator.calls.logins import Login
 from loadwise.coordinator.cluster.brokers import FIRST_NODE_ID
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.groups.events import Event, Token
-from loadwise.coordinator.logins import Login
 from loadwise.coordinator.turns import Turns
 from loadwise.protocol.messages import Request
 from loadwise.protocol.structs import Struct

@@ -1,4 +1,4 @@
-"""Not an API: how AlterConfigs and IncrementalAlterConfigs change a resource's configs.
+"""How AlterConfigs and IncrementalAlterConfigs change a resource's configs.
 
 Mirrors Kafka's ``ConfigAdminManager`` and ``ConfigurationControlManager``.
 """
@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
-from loadwise.coordinator.access import MESSAGES, Access
-from loadwise.coordinator.access import configs as may_change
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.rights import Operation
 from loadwise.coordinator.cluster.topics import is_topic_name, name_problem
 from loadwise.coordinator.configs.definitions import BadConfigError, Definitions
 from loadwise.coordinator.configs.resources import (
@@ -28,8 +27,9 @@ from loadwise.coordinator.configs.topic_configs import (
     check_topic_configs,
 )
 from loadwise.coordinator.group_configs import check_values, group_configs
+from loadwise.coordinator.handling.access import MESSAGES, Access
+from loadwise.coordinator.handling.access import configs as may_change
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.rights import Operation
 from loadwise.coordinator.settings import described
 from loadwise.coordinator.turns import Turns, counted
 from loadwise.protocol.error_codes import ErrorCode

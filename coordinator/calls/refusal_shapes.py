@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
 from loadwise.protocol.error_codes import ErrorCode
 
 _ALL_VERSIONS = range(2**15)

@@ -1,11 +1,11 @@
-"""Not an API: how OffsetCommit and TxnOffsetCommit store the offsets of one request, in one turn or in several."""
+"""How OffsetCommit and TxnOffsetCommit store the offsets of one request, in one turn or in several."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from loadwise.coordinator.calls import Call
+from loadwise.coordinator.calls.call import Call
 from loadwise.coordinator.groups.events import CommitOffsets, Committer
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster

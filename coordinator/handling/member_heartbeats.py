@@ -1,13 +1,13 @@
-"""Not an API: rights and ids of heartbeats with member epochs."""
+"""Rights and ids of heartbeats with member epochs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from loadwise.coordinator.access import Access, Need, refused, refused_without
-from loadwise.coordinator.calls import Call, Outcome
+from loadwise.coordinator.calls.call import Call, Outcome
+from loadwise.coordinator.calls.rights import Operation, ResourceType
+from loadwise.coordinator.handling.access import Access, Need, refused, refused_without
 from loadwise.coordinator.kafka_cluster import Cluster, Guard, Handler
-from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.structs import Struct
 

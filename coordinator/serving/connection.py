@@ -17,9 +17,9 @@ from contextlib import suppress
 from ipaddress import IPv6Address
 from typing import Any, NamedTuple, Protocol, cast
 
+from loadwise.coordinator.calls.logins import MAX_TOKEN_BYTES, Login, Stage
 from loadwise.coordinator.groups.events import Token
-from loadwise.coordinator.logins import MAX_TOKEN_BYTES, Login, Stage
-from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
+from loadwise.coordinator.routing.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.protocol.errors import MalformedBytesError
 from loadwise.protocol.frames import FrameSplitter
 
@@ -77,7 +77,7 @@ class _Unsent:
 
 
 class Receiver(Protocol):
-    """The callbacks of a connection; `loadwise.coordinator.server.Server` implements them."""
+    """The callbacks of a connection; `loadwise.coordinator.serving.server.Server` implements them."""
 
     def arrived(self, connection: Connection) -> None:
         """Called for a new connection, before its TLS handshake."""

@@ -15,7 +15,9 @@ from itertools import count
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-from loadwise.coordinator.control import ClusterControl
+from loadwise.coordinator.embedding.control import ClusterControl
+from loadwise.coordinator.embedding.http import page
+from loadwise.coordinator.embedding.http.server import HttpRequest, HttpResponse, refused
 from loadwise.coordinator.errors import (
     BadRequestError,
     CoordinatorError,
@@ -25,8 +27,6 @@ from loadwise.coordinator.errors import (
     NoSuchSnapshotError,
 )
 from loadwise.coordinator.faults.rules import CONDITIONS, AnswerError, Delay, Fault
-from loadwise.coordinator.http import page
-from loadwise.coordinator.http.server import HttpRequest, HttpResponse, refused
 from loadwise.coordinator.keeper import Snapshot
 from loadwise.version import __version__
 

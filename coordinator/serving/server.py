@@ -15,26 +15,26 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 
-from loadwise.coordinator.alarm import Alarm
 from loadwise.coordinator.apis import api_versions_18 as api_versions
-from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, LastAnswer, Later, NoAnswer, Outcome
+from loadwise.coordinator.calls.call import Answer, Call, EncodedBody, HangUp, LastAnswer, Later, NoAnswer, Outcome
+from loadwise.coordinator.calls.logins import Login, Stage
 from loadwise.coordinator.clock import Clock
-from loadwise.coordinator.connection import Connection
-from loadwise.coordinator.connections import Connections, ServerLimits
 from loadwise.coordinator.errors import DataDirError, LoginRefusedError
 from loadwise.coordinator.faults.injector import FaultInjector
 from loadwise.coordinator.faults.rules import Faults
-from loadwise.coordinator.forks import close_in_children
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.groups.service.history import printable
+from loadwise.coordinator.handling.refusals import refusal, rows_inward
 from loadwise.coordinator.keeper import DataDirectory, Snapshot
-from loadwise.coordinator.listening import Listeners
-from loadwise.coordinator.logins import Login, Stage
-from loadwise.coordinator.refusals import refusal, rows_inward
-from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
-from loadwise.coordinator.router import Router
+from loadwise.coordinator.routing.repeated_heartbeats import RepeatedHeartbeat
+from loadwise.coordinator.routing.router import Router
+from loadwise.coordinator.serving.alarm import Alarm
+from loadwise.coordinator.serving.connection import Connection
+from loadwise.coordinator.serving.connections import Connections, ServerLimits
+from loadwise.coordinator.serving.forks import close_in_children
+from loadwise.coordinator.serving.listening import Listeners
 from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError, TooManyElementsError, UnsupportedVersionError

@@ -16,14 +16,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
-from loadwise.coordinator.asynchronous import Coordinator
 from loadwise.coordinator.configs.broker_configs import LISTENER
+from loadwise.coordinator.embedding.asynchronous import Coordinator
+from loadwise.coordinator.embedding.threaded import ThreadedCoordinator
 from loadwise.coordinator.errors import BadClusterError, NotRunningError
 from loadwise.coordinator.security.broker_configs import security_of
 from loadwise.coordinator.security.config_names import NAMES as SECURITY_CONFIGS
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.settings import BrokerSettings, configured, is_known, nearest_setting
-from loadwise.coordinator.threaded import ThreadedCoordinator
 
 log = logging.getLogger("loadwise.coordinator")
 

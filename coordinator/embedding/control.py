@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
 from typing import Protocol, TypeVar
 
-from loadwise.coordinator import leadership
-from loadwise.coordinator.embedded import Embedded
+from loadwise.coordinator.embedding.embedded import Embedded
 from loadwise.coordinator.errors import NotRunningError
 from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.service import operations, views
 from loadwise.coordinator.groups.service.groups import Groups
+from loadwise.coordinator.handling import leadership
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Snapshot
 

@@ -1,0 +1,1 @@
+"""Sockets, connections and frames: the server that reads requests and sends answers."""
