@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import re
 import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -24,13 +24,12 @@ def test_every_public_name_is_there(name: str) -> None:
     assert getattr(loadwise, name) is not None
 
 
-def test_type_checkers_see_the_names_that_are_loaded_lazily() -> None:
-    [block] = [node for node in ast.parse((ROOT / "__init__.py").read_text()).body if isinstance(node, ast.If)]
-    *imports, exported = block.body
-    seen = {alias.name: node.module for node in imports for alias in node.names}  # type: ignore[attr-defined]
-    assert seen == loadwise._MODULES
-    names = set(ast.literal_eval(exported.value))  # type: ignore[attr-defined]
-    assert names == seen.keys() | {"__version__"} == set(loadwise.__all__)
+@pytest.mark.parametrize("package", [loadwise, loadwise.coordinator])
+def test_the_stub_of_a_package_lists_its_names_once(package: ModuleType) -> None:
+    stub = ast.parse(Path(package.__file__ or "").with_suffix(".pyi").read_text())
+    listed = [(alias.name, alias.asname) for each in stub.body for alias in each.names]  # type: ignore[attr-defined]
+    assert [name for name, _ in listed] == [exported for _, exported in listed]
+    assert sorted(name for name, _ in listed) == sorted(package.__all__)
 
 
 def test_importing_all_names_leaves_out_those_without_their_extra() -> None:
@@ -49,7 +48,7 @@ def test_a_misspelt_name_gets_one_suggestion() -> None:
 def test_importing_loadwise_loads_none_of_its_parts() -> None:
     code = "import sys, loadwise; print(*(name for name in sys.modules if name.startswith(('loadwise.', 'numpy'))))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["loadwise.version"]
+    assert done.stdout.split() == ["loadwise.public_names", "loadwise.version"]
 
 
 @pytest.mark.parametrize(
@@ -71,18 +70,6 @@ def test_without_its_extra_a_name_says_which(name: str, library: str, extra: str
     code = f"import sys; sys.modules[{library!r}] = None\nfrom loadwise import {name}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.splitlines()[-1].endswith(pip_install(extra))
-
-
-def test_the_paths_of_former_documents_lead_to_the_same_objects() -> None:
-    former = {
-        "loadwise.assignor.clients.kafka_python": {"kafka_consumer": "kafka_python_consumer"},
-        "loadwise.assignor.clients.aiokafka": {"aiokafka_consumer": "aiokafka_consumer"},
-        "loadwise.assignor.clients.confluent_kafka": {"confluent_consumer": "confluent_consumer"},
-        "loadwise.assignor.clients.confluent_kafka_aio": {"aio_confluent_consumer": "confluent_aio_consumer"},
-    }
-    for module, names in former.items():
-        for old, new in names.items():
-            assert getattr(importlib.import_module(module), old) is getattr(loadwise, new)
 
 
 def test_a_name_that_users_import_is_the_name_of_one_class() -> None:

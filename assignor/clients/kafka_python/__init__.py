@@ -31,16 +31,12 @@ from loadwise.assignor.clients.kafka_python.consumer import (
 )
 from loadwise.assignor.clients.kafka_python.lag import KafkaPythonLag
 
-kafka_consumer = kafka_python_consumer
-"""The former name of `kafka_python_consumer`."""
-
 __all__ = [
     "TRIED",
     "KafkaPythonAssignor",
     "KafkaPythonConsumer",
     "KafkaPythonLag",
     "assignor",
-    "kafka_consumer",
     "kafka_python_consumer",
     "planned",
 ]
