@@ -144,7 +144,7 @@ class Leader:
     @property
     def leads(self) -> bool:
         """Whether this member watches its group."""
-        return self._watch.leads
+        return self._watch.knowledge.leads
 
     @property
     def to_resume(self) -> bool:
@@ -153,18 +153,18 @@ class Leader:
         Only a static member returns without a rebalance. Below JoinGroup v9 (KIP-814) the answer does not say that it
         leads.
         """
-        return bool(self.name) and self._received.notes.watcher == self.name and not self._watch.leads
+        return bool(self.name) and self._received.notes.watcher == self.name and not self._watch.knowledge.leads
 
     @property
     def has_fresh_reading(self) -> bool:
         """Whether the newest reading is recent enough for a rebalance."""
-        read_at_ms = self._watch.read_at_ms
+        read_at_ms = self._watch.knowledge.read_at_ms
         return read_at_ms is not None and self._now_ms() - read_at_ms <= _FRESH_INTERVALS * self._interval_s * 1000
 
     @property
     def reading_age_s(self) -> float:
         """Seconds since the newest reading of the group's offsets; NaN before the first."""
-        read_at_ms = self._watch.read_at_ms
+        read_at_ms = self._watch.knowledge.read_at_ms
         return math.nan if read_at_ms is None else (self._now_ms() - read_at_ms) / 1000
 
     def snapshot(self, topics: Collection[str]) -> LoadSnapshot | None:
@@ -185,7 +185,7 @@ class Leader:
         """Start a rebalance and return the notes that this member sends to its leader."""
         with self._lock:
             now_ms = self._now_ms()
-            if self._watch.leads:
+            if self._watch.knowledge.leads:
                 self._remember(now_ms)
             if self._joining.began_ms is None:
                 self._joining.began_ms = now_ms
@@ -204,7 +204,7 @@ class Leader:
         """Return the commit metadata of this member (by instance id or member id), or ""."""
         if self._settings is None:
             return ""
-        newest = self.decision if self._watch.leads else None
+        newest = self.decision if self._watch.knowledge.leads else None
         return CommitNote(
             member=name,
             at_ms=self._now_ms(),
@@ -224,7 +224,7 @@ class Leader:
             says = {name_of(member): said(member.topics, notes) for member, notes in told}
             self._pass(Joined(at_ms=now_ms, said=says, memory=memory, off=any(notes.off for _, notes in told)))
             self._joining.stated = {member.id: stated(member, notes) for member, notes in members}
-            return self._watch.capacities([member for member, _ in members], self._joining.stated, now_ms)
+            return self._watch.knowledge.capacities([member for member, _ in members], self._joining.stated, now_ms)
 
     def lead(
         self, target: Assignment, *, algorithm: Assignor | None = None, second_round: bool = False
@@ -243,7 +243,7 @@ class Leader:
                 instance or member
                 for member, instance in zip(target.group.members, target.group.instance_ids, strict=True)
             ]
-            learned = self._watch.estimates.known_of(names)
+            learned = self._watch.knowledge.estimates.known_of(names)
             return {
                 member: LeaderNotes(watcher=self.name, learned_per_s=learned[name], memory=memory).encode()
                 for member, name in zip(target.group.members, names, strict=True)
@@ -323,12 +323,12 @@ class Leader:
 
     def _pass(self, event: Event) -> Decision | None:
         """Pass an event to the watch; log the costs of topics if it has learned new ones."""
-        before = self._watch.costs
+        before = self._watch.knowledge.costs
         try:
             return self._recorder.handle(event)
         finally:
-            if self._watch.costs != before:
-                costs = ", ".join(f"{topic} {cost:.2g}" for topic, cost in sorted(self._watch.costs.items()))
+            if self._watch.knowledge.costs != before:
+                costs = ", ".join(f"{topic} {cost:.2g}" for topic, cost in sorted(self._watch.knowledge.costs.items()))
                 log.info("Estimated record costs by topic, the busiest 1: %s", costs or "all equal")
 
     def _on_prior(self, ends: Mapping[tuple[str, int], int]) -> None:
@@ -377,14 +377,14 @@ class Leader:
     def _own_loads(self) -> Mapping[str, Floats] | None:
         """Return the user's own loads by topic, if there are new ones and arrivals to compare them with."""
         newest = None if self._own is None else self._own.newest()
-        if newest is self._own_loads_read or not self._watch.partitions.state.arrivals.measured:
+        if newest is self._own_loads_read or not self._watch.knowledge.partitions.state.arrivals.measured:
             return None
         self._own_loads_read = newest
         return newest
 
     def _said(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> dict[str, Said]:
         """Return what members say by new commit metadata, and what this one measures, while it leads."""
-        watched = self._watch.in_force
+        watched = self._watch.knowledge.in_force
         if watched is None:
             return {}
         says = self._notes.news({partition: where.metadata for partition, where in offsets.items()}, watched)

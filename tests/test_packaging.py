@@ -59,7 +59,7 @@ EVERY_MODULE |= {f"loadwise/assignor/clients/{client}/stock.pyi" for client in (
 EVERY_MODULE |= {"loadwise/protocol/kafka_messages.pyi", "loadwise/protocol/messages.txt"}
 EVERY_MODULE |= {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src/loadwise/dispatcher").rglob("*.py")}
 EVERY_MODULE |= {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*.py")}
-EVERY_MODULE |= {"loadwise/py.typed"}
+EVERY_MODULE |= {"loadwise/py.typed", "loadwise/__init__.pyi", "loadwise/coordinator/__init__.pyi"}
 
 
 def test_the_wheel_built_from_the_sdist_holds_every_part(checkout: Path, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ class Recorder:
 
     def _part(self) -> _Part | None:
         """Return the part for the next event; None if a part would take too much memory."""
-        most, watch_size = _MOST_BYTES // 2, _PER_PARTITION * self.watch.size
+        most, watch_size = _MOST_BYTES // 2, _PER_PARTITION * self.watch.knowledge.size
         if watch_size >= most:
             self._parts = ()
             return None

@@ -31,7 +31,8 @@ class GroupKnowledge:
         self.activity = Activity(self.commits, max_poll_s, tuning.activity)
         self._costs = TopicCosts(costs, tuning.cost)
         self.lagging = np.empty(0, bool)  # bool[M]: members with a backlog in the newest reading
-        self._watched: Watched | None = None  # the assignment under watch, or the last one during a rebalance
+        self.watched: Watched | None = None
+        """The assignment under watch, or the last one during a rebalance."""
 
     @property
     def size(self) -> int:
@@ -56,7 +57,7 @@ class GroupKnowledge:
     @property
     def in_force(self) -> Watched | None:
         """The assignment under watch; None while the group rebalances, or if another member leads."""
-        return self._watched if self._watched is not None and self._watched.in_force else None
+        return self.watched if self.watched is not None and self.watched.in_force else None
 
     def read(self, positions: Mapping[tuple[str, int], Position], now_ms: int) -> None:
         """Take in a reading of all readable partitions. O(P)."""
@@ -82,7 +83,7 @@ class GroupKnowledge:
         watched = self.in_force
         if watched is not None:
             commits = self.commits
-            shown = observe(watched, self.partitions.state, self._cost(), commits.least_s, self.tuning.activity)
+            shown = observe(watched, self.partitions.state, self.cost(), commits.least_s, self.tuning.activity)
             commits.saw(watched.names, shown.went_on, shown.left, since_ms, now_ms)
             self.lagging = shown.lagging
             # A backlog begins later than a hang if commits are rare.
@@ -98,7 +99,7 @@ class GroupKnowledge:
         watched, state = self.in_force, self.partitions.state
         if watched is None or not at_ms:
             return
-        cost = self._cost()
+        cost = self.cost()
         each = (state.end * cost, state.progress.processed * cost, state.arrivals.confirmed * cost)
         end, done, rate = (watched.of_group(array) for array in each)
         for member, pace in self.seen.saw(at_ms, end=end, done=done, rate=rate, now_ms=now_ms).items():
@@ -123,7 +124,7 @@ class GroupKnowledge:
         if self.partitions.state.own:
             speed = self._own_speed(member, per_s)
         elif not speed and per_s > 0:
-            speed = per_s * self._costs.of_member(member, self._watched, self.partitions.state.arrivals.rate)
+            speed = per_s * self._costs.of_member(member, self.watched, self.partitions.state.arrivals.rate)
         self.estimates.measured(member, speed, now_ms)
 
     def took(self, member: str, each_s: Mapping[str, float], now_ms: int) -> None:
@@ -148,13 +149,13 @@ class GroupKnowledge:
 
     def _recount(self, learn: Callable[[], bool]) -> bool:
         """Learn costs; if one has changed, count what is known of members in the new unit."""
-        rate, watched = self.partitions.state.arrivals.rate, self._watched
-        before = rate * self._cost()
+        rate, watched = self.partitions.state.arrivals.rate, self.watched
+        before = rate * self.cost()
         if not learn():
             return False
         self.seen.begin_anew()
         if watched is not None:
-            was, now = watched.sums(before), watched.sums(rate * self._cost())
+            was, now = watched.sums(before), watched.sums(rate * self.cost())
             factors = np.divide(now, was, out=np.ones(len(now)), where=(was > 0) & (now > 0)).tolist()
             self.estimates.rescale(dict(zip(watched.names, factors, strict=True)), watched.since_ms)
             if not self.partitions.state.own:
@@ -171,9 +172,9 @@ class GroupKnowledge:
             for member, capacity, reliable in each
         ]
 
-    def _watch(self, event: Assigned) -> Watched:
+    def watch(self, event: Assigned) -> Watched:
         """Watch the assignment of a rebalance."""
-        watched = self._watched = Watched.of(event, self.partitions)
+        watched = self.watched = Watched.of(event, self.partitions)
         self.lagging = np.zeros(len(watched.names), bool)
         self.estimates.watch(watched.names, event.at_ms)
         self.activity.watch(watched.names, event.at_ms, event.duration_ms)
@@ -182,12 +183,16 @@ class GroupKnowledge:
         self._costs.keep(watched.names)
         return watched
 
+    def rebalancing(self) -> None:
+        """Note that a rebalance has begun: the assignment under watch is no longer in force."""
+        self.watched = None if self.watched is None else replace(self.watched, in_force=False)
+
     def _slack_s(self) -> Floats:
         """Return float64[P]: the time between two commits of each partition's owner."""
         slack_s = np.full(self.size, self.commits.least_s)
-        if self._watched is not None:
-            of_owner = np.array([*map(self.commits.slack_s, self._watched.names), self.commits.least_s])
-            slack_s[self._watched.rows] = of_owner[self._watched.group.owner]
+        if self.watched is not None:
+            of_owner = np.array([*map(self.commits.slack_s, self.watched.names), self.commits.least_s])
+            slack_s[self.watched.rows] = of_owner[self.watched.group.owner]
         return slack_s
 
     def _own_speed(self, member: str, per_s: float) -> float:
@@ -195,14 +200,14 @@ class GroupKnowledge:
 
         A member with few and light records measures what each takes beside its load: a poll, a call.
         """
-        if (watched := self._watched) is None or member not in watched.names:
+        if (watched := self.watched) is None or member not in watched.names:
             return 0.0
         rate, place = np.nan_to_num(self.partitions.state.arrivals.rate, nan=0.0), watched.names.index(member)
-        records, demand = (float(watched.sums(each)[place]) for each in (rate, rate * self._cost()))
+        records, demand = (float(watched.sums(each)[place]) for each in (rate, rate * self.cost()))
         speed = per_s * demand / records if records else 0.0
         return speed if demand >= self.tuning.own_cost.shown * speed else 0.0
 
-    def _cost(self) -> Floats | float:
+    def cost(self) -> Floats | float:
         """Return float64[P]: the cost of a record of each partition; 1 if all known costs are the same."""
         if own := self.partitions.state.own:
             return np.nan_to_num(own.cost, nan=1.0)

@@ -27,7 +27,7 @@ from loadwise.assignor.model import Assignor, Floats
 _UNKNOWN = "the capacity of members is not known, since no member was seen to process a backlog"
 
 
-class GroupWatch(GroupKnowledge):
+class GroupWatch:
     """Decides by the load of one group whether to request a rebalance. Not thread-safe.
 
     ``slack_s`` is about the time between two commits of a member: the arrivals of that time are no backlog, or those
@@ -46,7 +46,8 @@ class GroupWatch(GroupKnowledge):
         max_poll_s: float = 0.0,
         tuning: Tuning | None = None,
     ) -> None:
-        super().__init__(settings.cost, slack_s, max_poll_s, tuning or Tuning())
+        self.tuning = tuning or Tuning()
+        self.knowledge = GroupKnowledge(settings.cost, slack_s, max_poll_s, self.tuning)
         self.settings, self._algorithm = settings, algorithm
         self.restraint = Restraint(settings, cooperative, self.tuning.restraint)
         self._common = Common(self.tuning.common)
@@ -60,21 +61,22 @@ class GroupWatch(GroupKnowledge):
 
     def handle(self, event: Event) -> Decision | None:
         """Take in an event; return the decision after a reading or an assignment."""
+        known = self.knowledge
         match event:
             case PriorEnds():
-                self.partitions.prior(event.ends, event.at_ms)
+                known.partitions.prior(event.ends, event.at_ms)
             case Joined():
                 self.off = event.off
-                self.listen(event.said, event.at_ms, again=event.memory is not None)
+                known.listen(event.said, event.at_ms, again=event.memory is not None)
                 if event.memory is not None:
                     self.restraint.remember(event.memory, event.at_ms)
             case Assigned():
                 return self._assigned(event)
             case Read():
-                self.read_columns(event.partitions, event.positions, event.at_ms, event.own)
-                if self.leads:
-                    self.noted(event.said, event.at_ms)
-                    self.listen(event.said, event.at_ms)
+                known.read_columns(event.partitions, event.positions, event.at_ms, event.own)
+                if known.leads:
+                    known.noted(event.said, event.at_ms)
+                    known.listen(event.said, event.at_ms)
                     return self.decide(event.at_ms)
             case Asked():
                 self.restraint.asked(event.at_ms)
@@ -82,7 +84,7 @@ class GroupWatch(GroupKnowledge):
             case Switched():
                 self.switched_off = event.off
             case Rebalancing():
-                self._watched = None if self._watched is None else replace(self._watched, in_force=False)
+                known.rebalancing()
         return None
 
     def even_up_to(self, now_ms: int, *, asking: bool = False) -> float:
@@ -99,49 +101,49 @@ class GroupWatch(GroupKnowledge):
     @property
     def _is_behind(self) -> bool:
         """Whether more waits than arrives: that is certain, and shows what members can process."""
-        state = self.partitions.state
+        state = self.knowledge.partitions.state
         waiting, rate = float(np.nansum(state.backlog.waiting)), float(np.nansum(state.arrivals.rate))
         return waiting / self.tuning.demand.drain_s > rate
 
     def loads(self) -> dict[str, Floats]:
         """Return topic to the demand of each partition in records/s, NaN if unknown: the weights of an assignment."""
-        capacity = None
-        if self.in_force is not None and self.read_at_ms is not None:
-            capacity = self.estimates.of(self.in_force.stated, self.read_at_ms).total_per_s
-        confirmed = self.partitions.state.arrivals.confirmed
-        return self.partitions.index.by_topic(self._demand(confirmed, capacity))
+        known, capacity = self.knowledge, None
+        if known.in_force is not None and known.read_at_ms is not None:
+            capacity = known.estimates.of(known.in_force.stated, known.read_at_ms).total_per_s
+        return known.partitions.index.by_topic(self._demand(known.partitions.state.arrivals.confirmed, capacity))
 
     def _assigned(self, event: Assigned) -> Decision:
         """Watch the assignment of a rebalance; return its effect, by the loads that the assignment used."""
-        before, self._algorithm = self._watched, event.algorithm or self._algorithm
-        watched, group = self._watch(event), event.target.group
+        before, self._algorithm = self.knowledge.watched, event.algorithm or self._algorithm
+        watched, group = self.knowledge.watch(event), event.target.group
         self._shadow.assigned(event.duration_ms, requested=self._payback.requested)
         self._payback.assigned(before, watched)
         self.restraint.rebalanced(event.duration_ms)
-        capacities = self.estimates.of(watched.stated, event.at_ms)
+        capacities = self.knowledge.estimates.of(watched.stated, event.at_ms)
         weight = np.zeros(group.size) if group.load is None else np.nan_to_num(group.load, nan=0.0)
         judged = compare(replace(group, load=weight), event.target.owner, capacities)
         return self._decision(watched, judged, capacities, event.at_ms, event.cause)
 
     def decide(self, now_ms: int) -> Decision | None:
         """Judge the newest reading; None if there is nothing to judge yet."""
-        watched, arrivals = self.in_force, self.partitions.state.arrivals
-        if watched is None or self.read_at_ms is None or not arrivals.measured:
+        known = self.knowledge
+        watched, arrivals = known.in_force, known.partitions.state.arrivals
+        if watched is None or known.read_at_ms is None or not arrivals.measured:
             return None
-        capacities = self.estimates.of(watched.stated, now_ms)
+        capacities = known.estimates.of(watched.stated, now_ms)
         judged = self._judge(watched, arrivals.rate, capacities)
         self._want(judged, capacities, now_ms)
-        soon = bool(self.seen.suspects)
+        soon = bool(known.seen.suspects)
         self._known = judged.known
         if not judged.known:
             self._shadow.forget()
             self.restraint.unjudged(now_ms)
             return replace(self._decision(watched, judged, capacities, now_ms, _UNKNOWN), soon=soon)
-        self._compare(watched, self.estimates.recovered(watched.stated, now_ms), now_ms)
+        self._compare(watched, known.estimates.recovered(watched.stated, now_ms), now_ms)
         gain_s = self._payback.gain_s(judged, self.settings.healthy, self.tuning.restraint.longest_step_s, now_ms)
         self.restraint.paid(gain_s)
-        grows = self.seen.grew(watched.names, now_ms)
-        common = self._common.refusal(now_ms, judged, grows=grows, lagging=self.lagging)
+        grows = known.seen.grew(watched.names, now_ms)
+        common = self._common.refusal(now_ms, judged, grows=grows, lagging=known.lagging)
         self._held = common is not None
         refused = self.restraint.refusal(
             now_ms,
@@ -155,7 +157,7 @@ class GroupWatch(GroupKnowledge):
             # The assignment uses rates confirmed by a second reading, so the rebalance must be worth its cost by these,
             # as far as the newest reading still shows them.
             judged = self._judge(watched, lasting(arrivals, self.tuning.arrivals), capacities)
-            refused = self._unconfirmed(judged) or self.activity.refusal(now_ms) or common
+            refused = self._unconfirmed(judged) or known.activity.refusal(now_ms) or common
         reason = "a rebalance would help" if self.settings.dry_run else "asking for a rebalance"
         if refused is not None and (untried := self._untried(watched, capacities, now_ms)):
             refused, reason = None, f"{reason}, so that members without a partition show their speed: {untried}"
@@ -172,19 +174,20 @@ class GroupWatch(GroupKnowledge):
 
     def _compare(self, watched: Watched, capacities: Capacities, now_ms: int) -> None:
         """Estimate what the same arrivals would have cost under ``sticky``."""
-        state = self.partitions.state
+        state = self.knowledge.partitions.state
         if state.own:  # loads of minutes say too roughly what members can process
             self._shadow.forget()
             return
-        cost = np.broadcast_to(self._cost(), state.end.shape)
+        cost = np.broadcast_to(self.knowledge.cost(), state.end.shape)
         queues = Queues(*map(watched.of_group, (state.end, state.backlog.waiting, cost)))
         self._shadow.read(watched, queues, capacities.per_s, now_ms)
 
     def _redone_s(self, watched: Watched, judged: Judgement, now_ms: int) -> float:
         """Return the most seconds of a member's work that is done again if members do not commit when they join."""
-        if not self.commits.by_hand:
+        commits = self.knowledge.commits
+        if not commits.by_hand:
             return 0.0
-        rarely_s = np.maximum(self.activity.uncommitted_s(watched.names, now_ms) - self.commits.least_s, 0.0)
+        rarely_s = np.maximum(self.knowledge.activity.uncommitted_s(watched.names, now_ms) - commits.least_s, 0.0)
         return float((rarely_s * np.minimum(judged.before, 1.0)).max(initial=0.0))
 
     def _untried(self, watched: Watched, capacities: Capacities, now_ms: int) -> str:
@@ -193,11 +196,11 @@ class GroupWatch(GroupKnowledge):
             return ""
         reliable = dict(zip(watched.names, capacities.reliable, strict=True))
         untried = [name for name in watched.too_slow if not reliable[name] and not watched.stated[name]]
-        return "" if self.activity.refusal(now_ms) else ", ".join(untried)
+        return "" if self.knowledge.activity.refusal(now_ms) else ", ".join(untried)
 
     def _restores(self, judged: Judgement, now_ms: int) -> bool:
         restores = self._payback.restores(judged.group, now_ms)
-        return restores and not self.restraint.exhausted(now_ms) and not self.activity.refusal(now_ms)
+        return restores and not self.restraint.exhausted(now_ms) and not self.knowledge.activity.refusal(now_ms)
 
     def _unconfirmed(self, judged: Judgement) -> Refusal | None:
         gain = gained(judged.worst, judged.best, self.settings.healthy)
@@ -211,9 +214,9 @@ class GroupWatch(GroupKnowledge):
     def _decision(
         self, watched: Watched, judged: Judgement, capacities: Capacities, now_ms: int, reason: str
     ) -> Decision:
-        state, silent = self.partitions.state, self.activity.silent_ms(now_ms)
-        rate = np.nan_to_num(watched.of_group(state.arrivals.rate * self._cost()), nan=0.0)
-        confirmed = np.nan_to_num(watched.of_group(state.arrivals.confirmed * self._cost()), nan=0.0)
+        state, silent = self.knowledge.partitions.state, self.knowledge.activity.silent_ms(now_ms)
+        each = (state.arrivals.rate, state.arrivals.confirmed)
+        rate, confirmed = (np.nan_to_num(watched.of_group(per_s * self.knowledge.cost()), nan=0.0) for per_s in each)
         missing = members_missing(confirmed, capacities, self.settings.healthy)
         # The backlog of a member that stands still says nothing about its partitions.
         works = np.array([*(name not in silent for name in watched.names), False])  # unowned partitions
@@ -244,13 +247,14 @@ class GroupWatch(GroupKnowledge):
             capacities,
             self._algorithm,
             self.settings,
-            even_up_to=self.even_up_to(self.read_at_ms or 0, asking=True),
+            even_up_to=self.even_up_to(self.knowledge.read_at_ms or 0, asking=True),
         )
 
     def _demand(self, rate: Floats, capacity_per_s: float | None) -> Floats:
         # Deleted topics, and those that the group no longer reads, stay in the index but add no demand.
-        asking = slice(None) if self.in_force is None else self.in_force.rows
-        cost, state = self._cost(), self.partitions.state
+        known = self.knowledge
+        asking = slice(None) if known.in_force is None else known.in_force.rows
+        cost, state = known.cost(), known.partitions.state
         return demand(
             rate * cost,
             state.backlog.waiting * cost,

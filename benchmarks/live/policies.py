@@ -122,15 +122,15 @@ class Live(Policy):
 
     def measured(self, member: str, per_s: float, each_s: Mapping[str, float], now_s: int) -> None:
         """Take it for the member's capacity, and for what records cost."""
-        self.watch.took(member, each_s, now_s * 1000)
-        self.watch.measured(member, per_s, now_s * 1000)
+        self.watch.knowledge.took(member, each_s, now_s * 1000)
+        self.watch.knowledge.measured(member, per_s, now_s * 1000)
 
     def read(self, reading: Reading, now_s: int) -> bool:
         """Take a reading, and decide."""
-        self.watch.read_columns(*reading.positions(), now_s * 1000)
+        self.watch.knowledge.read_columns(*reading.positions(), now_s * 1000)
         said = {name: Said(written_ms=at_ms) for name, at_ms in reading.noted.items()}
-        self.watch.noted(said, now_s * 1000)
-        self.watch.learn_costs()
+        self.watch.knowledge.noted(said, now_s * 1000)
+        self.watch.knowledge.learn_costs()
         decision = self.watch.decide(now_s * 1000)
         self.wanted = None if decision is None else decision.wanted
         self.soon_s = round(self.tuning.soon_s) if decision is not None and decision.soon else None
@@ -145,7 +145,7 @@ class Live(Policy):
     def assign(self, members: Sequence[Member], counts: Mapping[str, int], now_s: int, took_s: int) -> Assignment:
         """Assign by demand and learned capacities."""
         stated = {member.id: self._stated.get(member.id, 0.0) for member in members}
-        learned = self.watch.capacities(members, stated, now_s * 1000)
+        learned = self.watch.knowledge.capacities(members, stated, now_s * 1000)
         group = GroupSnapshot.of(learned, counts, load=self.watch.loads(), load_unit=RECORDS_PER_S)
         group = replace(group, even_up_to=self.watch.even_up_to(now_s * 1000))
         target = self._assignor.assign(group)
@@ -168,7 +168,7 @@ class GreedyAlways(Live):
 
     def read(self, reading: Reading, now_s: int) -> bool:
         """Take a reading; rebalance where the answer differs."""
-        self.watch.read_columns(*reading.positions(), now_s * 1000)
+        self.watch.knowledge.read_columns(*reading.positions(), now_s * 1000)
         if self._last is None:
             return False
         answer = self._assignor.assign(GroupSnapshot.of(self._members, self._counts, load=self.watch.loads()))

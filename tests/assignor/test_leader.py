@@ -166,13 +166,13 @@ def test_the_leader_learns_from_members_what_records_cost(caplog, costs):
     group.run([50.0] * PARTITIONS, 10)
     watch = group.members["a"].leader._watch
     if costs:
-        assert watch.costs == costs
+        assert watch.knowledge.costs == costs
         return
-    assert watch.costs["u"] / watch.costs["t"] == pytest.approx(10, rel=0.2)
+    assert watch.knowledge.costs["u"] / watch.knowledge.costs["t"] == pytest.approx(10, rel=0.2)
     assert "Estimated record costs" in caplog.text
     group.members["b"].leader.busy = Mock(per_s=300.0, each_s={"t": 0.001, "u": 0.04})
     group.rebalance(topics=["t", "u"])
-    assert watch.costs["u"] / watch.costs["t"] == pytest.approx(40, rel=0.2)
+    assert watch.knowledge.costs["u"] / watch.knowledge.costs["t"] == pytest.approx(40, rel=0.2)
 
 
 def test_a_note_of_a_member_that_was_restarted_hides_none_of_its_newer_ones():
@@ -228,7 +228,7 @@ def test_the_next_leader_knows_what_the_last_one_asked_for_and_learned():
     watch = group.members["c"].leader._watch
     memory = watch.restraint.memory(round(group.now_s * 1000))
     assert len(memory.ages_ms) == 2
-    assert watch.estimates.known_of(["b"])["b"] == pytest.approx(SPEED, rel=0.2)
+    assert watch.knowledge.estimates.known_of(["b"])["b"] == pytest.approx(SPEED, rel=0.2)
 
 
 def test_a_leader_that_has_asked_and_then_follows_joins_with_what_it_knows():
@@ -255,7 +255,7 @@ def test_a_leader_that_has_asked_and_then_follows_joins_with_what_it_knows():
     group.rebalance()
     watch = group.members["c"].leader._watch
     assert len(watch.restraint.memory(round(group.now_s * 1000)).ages_ms) == len(asked)
-    assert watch.estimates.known_of(["a"])["a"] == pytest.approx(SPEED, rel=0.2)
+    assert watch.knowledge.estimates.known_of(["a"])["a"] == pytest.approx(SPEED, rel=0.2)
 
 
 def test_requests_of_a_dry_run_count_for_the_next_leader_too():

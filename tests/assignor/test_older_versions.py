@@ -90,7 +90,7 @@ def test_a_member_leads_those_from_before_costs_were_learned(strategy):
     leader = member(strategy, "c")
     leader.assign(joined_with(leader, BEFORE_COSTS[strategy]), Cluster())
     watch = leader.leader._watch
-    assert watch.estimates.known_of(["a", "b", "c"]) == {"a": 900.0, "b": 120.0, "c": 0.0}
+    assert watch.knowledge.estimates.known_of(["a", "b", "c"]) == {"a": 900.0, "b": 120.0, "c": 0.0}
     assert watch.restraint.memory(1_000_000).ages_ms == (11_000,)
 
 

@@ -29,5 +29,5 @@ def test_a_record_that_is_stuck_and_a_broker_that_is_away_make_nobody_slow():
     for make in (stuck_records, broker_away):
         live = Live()
         play(make(1).shortened(1800), live, 1)
-        per_s = live.watch.estimates.of({f"m{number}": 0.0 for number in range(6)}, 1_800_000).per_s
+        per_s = live.watch.knowledge.estimates.of({f"m{number}": 0.0 for number in range(6)}, 1_800_000).per_s
         assert len(set(per_s.tolist())) == 1

@@ -94,7 +94,7 @@ def test_what_a_costly_record_costs_is_learned():
     scene = costly_topic(2).shortened(5400)
     live = Live()
     ours = figures(scene, play(scene, live, 2), play(scene, AllKnowing(), 2))
-    assert live.watch.costs["costly"] / live.watch.costs["cheap"] == pytest.approx(10, rel=0.3)
+    assert live.watch.knowledge.costs["costly"] / live.watch.costs["cheap"] == pytest.approx(10, rel=0.3)
     assert ours.ratio <= 1.10
 
 
@@ -102,7 +102,7 @@ def test_what_a_costly_record_costs_is_learned():
 def test_topics_of_one_cost_are_not_told_apart():
     live = Live()
     play(new_topics(1).shortened(12_600), live, 1)
-    assert live.watch.costs == {}
+    assert live.watch.knowledge.costs == {}
 
 
 @pytest.mark.parametrize("seconds", [60, pytest.param(3600, marks=pytest.mark.long)])

@@ -44,17 +44,17 @@ class LoadWatch:
     @property
     def watches(self) -> bool:
         """Return whether the members have reached their targets and are watched."""
-        return self._watch.leads
+        return self._watch.knowledge.leads
 
     def read(self, names: Iterable[str], now_ms: int) -> None:
         """Read the logs of these topics and the group's commits. O(partitions)."""
         watch, topics = self._watch, list(names)
-        if watch.read_at_ms is None:
+        if watch.knowledge.read_at_ms is None:
             at_ms = now_ms - _HISTORY_MS
             watch.handle(PriorEnds(at_ms=at_ms, ends=self._loads.ends_before(topics, at_ms)))
-        elif now_ms - watch.read_at_ms < _FRESH_MS:
+        elif now_ms - watch.knowledge.read_at_ms < _FRESH_MS:
             return
-        watch.read(self._loads.positions(self._group_id, topics, now_ms), now_ms)
+        watch.knowledge.read(self._loads.positions(self._group_id, topics, now_ms), now_ms)
 
     def demand(self) -> dict[str, Floats]:
         """Return each topic's demand by partition in records/s, NaN if unknown."""
@@ -66,7 +66,7 @@ class LoadWatch:
 
     def with_capacities(self, members: Sequence[Member], now_ms: int) -> list[Member]:
         """Return the members with their known capacities."""
-        return self._watch.capacities(members, dict.fromkeys((member.id for member in members), 0.0), now_ms)
+        return self._watch.knowledge.capacities(members, dict.fromkeys((member.id for member in members), 0.0), now_ms)
 
     def targets_made(self, now_ms: int) -> None:
         """Stop judging until the members have reached new targets."""

@@ -56,7 +56,7 @@ class Planner:
         """Return the plan for the newest reading; ``ids`` has the id of each topic."""
         now_ms = round(1000 * reading.at_s)
         members = [each.member for each in reading.group.members]
-        rows = self._watch.capacities(members, dict.fromkeys((member.id for member in members), 0.0), now_ms)
+        rows = self._watch.knowledge.capacities(members, dict.fromkeys((member.id for member in members), 0.0), now_ms)
         known = {topic: load for topic, load in self._watch.loads().items() if topic in reading.partitions}
         group = GroupSnapshot.of(rows, reading.partitions, load=known, load_unit=RECORDS_PER_S)
         group = replace(group, even_up_to=self._watch.even_up_to(now_ms, asking=True))

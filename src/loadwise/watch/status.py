@@ -120,20 +120,20 @@ def status(readings: Sequence[GroupReading], *, from_beginning: bool, retention_
     same = since_assigned(readings)
     now, window_s = same[-1], same[-1].at_s - same[0].at_s
     began, watch = (watched(some, from_beginning=from_beginning) for some in (same[:1], same))
-    in_force, state = watch.in_force, watch.partitions.state
+    in_force, state = watch.knowledge.in_force, watch.knowledge.partitions.state
     assert in_force is not None
     decision = watch.decide(round(1000 * now.at_s))
-    capacities = watch.estimates.of(in_force.stated, round(1000 * now.at_s))
+    capacities = watch.knowledge.estimates.of(in_force.stated, round(1000 * now.at_s))
     rate = np.nan_to_num(state.arrivals.rate)
-    rise = _per_s(state.backlog.lag - _spread(began.partitions.state.backlog.lag, len(state.end)), window_s)
+    rise = _per_s(state.backlog.lag - _spread(began.knowledge.partitions.state.backlog.lag, len(state.end)), window_s)
     lag, arriving, rising = (in_force.sums(each).tolist() for each in (state.backlog.lag, rate, rise))
     processed = _per_s(in_force.sums(state.progress.processed), window_s).tolist()
-    seen_per_s = watch.estimates.known_of(in_force.names)
+    seen_per_s = watch.knowledge.estimates.known_of(in_force.names)
     number = {member: place for place, member in enumerate(in_force.group.members)}
     members: list[MemberStatus] = []
     for each in now.group.members:
         place = number[each.member.id]
-        capacity_per_s = seen_per_s[in_force.names[place]] if watch.lagging[place] else 0.0
+        capacity_per_s = seen_per_s[in_force.names[place]] if watch.knowledge.lagging[place] else 0.0
         demand_per_s = 0.0 if decision is None else float(decision.judgement.demand[place])
         members.append(
             MemberStatus(
@@ -146,11 +146,11 @@ def status(readings: Sequence[GroupReading], *, from_beginning: bool, retention_
                 capacity_per_s=capacity_per_s or None,
                 utilisation=demand_per_s / capacity_per_s if capacity_per_s else None,
                 condition=_condition(
-                    lag[place], arriving[place], rising[place], has_backlog=bool(watch.lagging[place])
+                    lag[place], arriving[place], rising[place], has_backlog=bool(watch.knowledge.lagging[place])
                 ),
             )
         )
-    rows = watch.partitions.index.rows(list(now.offsets)).tolist()
+    rows = watch.knowledge.partitions.index.rows(list(now.offsets)).tolist()
     partitions = {
         partition: _Partition(float(state.backlog.lag[row]), float(rate[row]), float(rise[row]))
         for partition, row in zip(now.offsets, rows, strict=True)

@@ -59,6 +59,6 @@ def test_a_leader_knows_how_often_its_client_commits(auto_commit, interval_ms, c
     consumer = confluent_consumer({"bootstrap.servers": "localhost:1", "group.id": "g", "log_level": 0, **librdkafka})
     consumer.close()
     for plan in (planned({"group_id": "g", **given}), consumer._plan):
-        commits = plan.participant.leader._watch.commits
+        commits = plan.participant.leader._watch.knowledge.commits
         assert (commits.least_s, commits.by_hand) == (configured_s, learned)
     assert consumer._plan.config["enable_auto_commit"] is False, "its member commits nothing by itself"

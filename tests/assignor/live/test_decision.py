@@ -27,7 +27,7 @@ class Group:
         owner = np.repeat(np.arange(len(names)), 4 // len(names)).astype(np.int32)
         self.target, self.now_s = Assignment(group, owner), 0
         self.watch.handle(Assigned(target=self.target, generation=3, at_ms=0, duration_ms=0))
-        self.watch.listen({name: Said(per_s=each) for name, each in zip(names, measured, strict=False)}, 0)
+        self.watch.knowledge.listen({name: Said(per_s=each) for name, each in zip(names, measured, strict=False)}, 0)
         self.end, self.done = np.zeros(4), np.zeros(4)
 
     def read(self, rates=HEAVY, processed=None, seconds=5):
@@ -36,7 +36,7 @@ class Group:
         self.end += np.array(rates) * seconds
         self.done += np.array(rates if processed is None else processed) * seconds
         positions = {("t", n): Position(int(self.end[n]), int(self.end[n] - self.done[n])) for n in range(4)}
-        self.watch.read(positions, self.now_s * 1000)
+        self.watch.knowledge.read(positions, self.now_s * 1000)
         return self.watch.decide(self.now_s * 1000)
 
     def reads(self, count, *args):
@@ -89,7 +89,7 @@ def test_the_effect_of_a_rebalance_is_that_on_the_loads_of_its_assignment():
 def test_the_imbalance_costs_from_the_reading_before_the_first_that_shows_utilisation():
     group = Group(measured=())
     group.reads(3)
-    group.watch.listen({name: Said(per_s=1000.0) for name in "ab"}, 15_000)
+    group.watch.knowledge.listen({name: Said(per_s=1000.0) for name in "ab"}, 15_000)
     assert "has cost 1.0 s" in group.read().reason
 
 
@@ -108,10 +108,12 @@ def test_a_member_that_an_old_measurement_leaves_empty_is_tried_within_the_budge
             duration_ms=0,
         )
     )
-    watch.listen({name: Said(per_s=each) for name, each in (("a", 1000.0), ("b", 1000.0), ("c", 100.0))}, 1000)
+    watch.knowledge.listen(
+        {name: Said(per_s=each) for name, each in (("a", 1000.0), ("b", 1000.0), ("c", 100.0))}, 1000
+    )
     now_ms = round(1000 + half_lives * half_life_ms)
     for at_ms in (1000, now_ms):
-        watch.read({("t", number): Position(at_ms // 10, 0) for number in range(4)}, at_ms)
+        watch.knowledge.read({("t", number): Position(at_ms // 10, 0) for number in range(4)}, at_ms)
     decision = watch.decide(now_ms)
     assert decision.too_slow == ("c",)
     assert decision.ask is asks
@@ -207,7 +209,7 @@ def test_nothing_is_decided_while_the_group_rebalances():
     group.reads(5)
     group.watch.handle(Rebalancing(at_ms=0))
     assert group.read() is None
-    assert not group.watch.leads
+    assert not group.watch.knowledge.leads
     assert group.watch.loads()["t"].tolist() == [600, 300, 0, 0]
 
 
@@ -221,9 +223,9 @@ def test_the_demand_of_an_assignment_has_the_backlog():
 def test_members_get_their_learned_capacities():
     members = [Member(id="a", topics=["t"]), Member(id="b-1", instance_id="b", topics=["t"]), Member(id="c", topics=[])]
     watch = Group(measured=(1000.0, 300.0)).watch
-    found = watch.capacities(members, {"a": 0.0, "b-1": 0.0, "c": 0.5}, 0)
+    found = watch.knowledge.capacities(members, {"a": 0.0, "b-1": 0.0, "c": 0.5}, 0)
     assert [each.capacity for each in found[:2]] == [1000, 300]
     assert [each.capacity_known for each in found] == [True, True, True]
-    unknown = watch.capacities([Member(id="d", topics=["t"])], {"d": 0.0}, 0)
+    unknown = watch.knowledge.capacities([Member(id="d", topics=["t"])], {"d": 0.0}, 0)
     assert (unknown[0].capacity, unknown[0].capacity_known) == (1.0, False)
     assert math.isfinite(found[2].capacity)

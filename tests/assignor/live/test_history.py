@@ -64,7 +64,8 @@ class Watch:
 
     def __init__(self, size=0, decided=0):
         group = SimpleNamespace(size=decided)
-        self.size, self.decision = size, SimpleNamespace(judgement=SimpleNamespace(group=group)) if decided else None
+        self.knowledge = SimpleNamespace(size=size)
+        self.decision = SimpleNamespace(judgement=SimpleNamespace(group=group)) if decided else None
 
     def handle(self, event):
         return self.decision if isinstance(event, Read) else None

@@ -38,7 +38,7 @@ class Group:
 
     @property
     def known(self):
-        return self.watch.estimates.known_of(["a", "b"])
+        return self.watch.knowledge.estimates.known_of(["a", "b"])
 
 
 def test_reports_count_in_the_unit_of_the_costs_that_they_show():
@@ -49,7 +49,7 @@ def test_reports_count_in_the_unit_of_the_costs_that_they_show():
     group.read(15, a=Said(per_s=1000.0), b=Said(per_s=100.0))
     assert group.known == {"a": 1000, "b": 100}
     group.read(20, a=Said(per_s=700.0, each_s=TIMES))
-    assert group.watch.costs == pytest.approx({"cheap": 1, "costly": 10})
+    assert group.watch.knowledge.costs == pytest.approx({"cheap": 1, "costly": 10})
     assert group.known == pytest.approx({"a": 1000, "b": 1000}), "a by its times, and what b did by its factor"
     group.read(25, b=Said(per_s=90.0))
     assert group.known["b"] == pytest.approx(900), "it reads records of one cost"
@@ -65,7 +65,7 @@ def test_a_change_of_costs_changes_the_speeds_of_all_members_that_have_reported_
     group.read(15, a=Said(each_s=TIMES), b=Said(each_s=TIMES))
     assert group.known == pytest.approx({"a": 1000, "b": 1000})
     group.read(20, b=Said(each_s=TIMES | {"costly": 0.04}))
-    assert group.watch.costs == pytest.approx({"cheap": 1, "costly": 20})
+    assert group.watch.knowledge.costs == pytest.approx({"cheap": 1, "costly": 20})
     assert group.known == pytest.approx({"a": 21 / 0.011, "b": 21 / 0.041})
 
 
@@ -85,12 +85,12 @@ def test_costs_are_learned_once_and_kept_until_they_change():
     group.assigned(0)
     for second in (5, 10):
         group.read(second)
-    assert group.watch.learn_costs() is False
-    group.watch.took("a", TIMES, 10_000)
-    assert group.watch.learn_costs() is True
-    assert group.watch.learn_costs() is False
-    group.watch.took("b", {"cheap": 0.002, "costly": 0.02}, 10_000)
-    assert group.watch.learn_costs() is False, "its times have the same ratio"
+    assert group.watch.knowledge.learn_costs() is False
+    group.watch.knowledge.took("a", TIMES, 10_000)
+    assert group.watch.knowledge.learn_costs() is True
+    assert group.watch.knowledge.learn_costs() is False
+    group.watch.knowledge.took("b", {"cheap": 0.002, "costly": 0.02}, 10_000)
+    assert group.watch.knowledge.learn_costs() is False, "its times have the same ratio"
     assert group.watch.loads()["costly"].tolist() == pytest.approx([1000, 1000])
 
 
@@ -117,7 +117,7 @@ def test_a_report_is_a_sign_of_life():
         for second in (5, 10, 15):
             group.read(second, lag=100 * second)
         group.read(20, lag=2000, a=Said(written_ms=written_ms))
-        assert group.watch.activity.silent_ms(24_000) == silent
+        assert group.watch.knowledge.activity.silent_ms(24_000) == silent
 
 
 @pytest.mark.parametrize(("by_hand", "waiting"), [(False, 2400), (True, 0)])
@@ -126,10 +126,12 @@ def test_records_without_a_commit_are_no_backlog_until_it_is_known_when_the_appl
     group.assigned(0)
     for second in (5, 10, 15, 20, 25, 30):
         group.read(second, lag=100 * second)
-    assert group.watch.partitions.state.backlog.waiting.tolist() == [waiting] * 4, "of the reading at 25 s"
-    assert bool(group.watch.activity.silent_ms(30_000)) is not by_hand
-    assert (group.watch.activity.refusal(30_000) is None) is by_hand
-    assert ("a" in group.watch.estimates._of and group.watch.estimates._of["a"].known.proven) is not by_hand
+    assert group.watch.knowledge.partitions.state.backlog.waiting.tolist() == [waiting] * 4, "of the reading at 25 s"
+    assert bool(group.watch.knowledge.activity.silent_ms(30_000)) is not by_hand
+    assert (group.watch.knowledge.activity.refusal(30_000) is None) is by_hand
+    assert (
+        "a" in group.watch.knowledge.estimates._of and group.watch.knowledge.estimates._of["a"].known.proven
+    ) is not by_hand
 
 
 @pytest.mark.parametrize(("leads", "cost"), [(True, 1.0), (True, 4.0), (False, 1.0)])
@@ -166,8 +168,8 @@ def test_prior_ends_give_rates_to_the_first_assignment():
     group.watch.handle(PriorEnds(at_ms=-60_000, ends=dict.fromkeys(ROWS, 0)))
     group.read(60)
     assert group.watch.loads()["cheap"].tolist() == [50, 50]
-    assert group.watch.size == 4
-    assert group.watch.read_at_ms == 60_000
+    assert group.watch.knowledge.size == 4
+    assert group.watch.knowledge.read_at_ms == 60_000
 
 
 def test_a_reading_of_the_past_changes_nothing():
@@ -175,10 +177,10 @@ def test_a_reading_of_the_past_changes_nothing():
     group.assigned(0)
     for second in (5, 10):
         group.read(second)
-    before = group.watch.partitions.state
+    before = group.watch.knowledge.partitions.state
     for second in (10, 7):
         group.read(second, lag=500)
-    assert group.watch.partitions.state is before
+    assert group.watch.knowledge.partitions.state is before
 
 
 def test_requests_and_rebalances_are_passed_on():
@@ -186,9 +188,9 @@ def test_requests_and_rebalances_are_passed_on():
     group.assigned(0)
     group.watch.handle(Asked(at_ms=1000))
     assert group.watch.restraint.memory(2000).ages_ms == (1000,)
-    assert group.watch.leads
+    assert group.watch.knowledge.leads
     group.watch.handle(Rebalancing(at_ms=3000))
-    assert not group.watch.leads
+    assert not group.watch.knowledge.leads
     decision = group.assigned(4, duration_ms=500)
-    assert group.watch.leads
+    assert group.watch.knowledge.leads
     assert (decision.generation, decision.now_ms, decision.ask) == (1, 4000, False)

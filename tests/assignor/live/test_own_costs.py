@@ -96,10 +96,12 @@ def test_capacities_are_in_the_unit_of_the_loads():
     group = Group()
     for second in (5, 10, 15):
         group.read(second)
-    assert group.watch.estimates.known_of("ab") == {"a": 150, "b": 1350}
+    assert group.watch.knowledge.estimates.known_of("ab") == {"a": 150, "b": 1350}
     group.read(20, [900.0, 900.0, 100.0, 100.0])
-    assert group.watch.estimates.known_of("ab") == {"a": pytest.approx(270), "b": 0}, "b has too little to do to tell"
-    capacities = group.watch.estimates.of({"a": 0.0, "b": 0.0}, 20_000)
+    assert group.watch.knowledge.estimates.known_of("ab") == {"a": pytest.approx(270), "b": 0}, (
+        "b has too little to do to tell"
+    )
+    capacities = group.watch.knowledge.estimates.of({"a": 0.0, "b": 0.0}, 20_000)
     assert capacities.per_s.tolist() == pytest.approx([270, 270])
 
 

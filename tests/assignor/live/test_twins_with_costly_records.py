@@ -71,20 +71,20 @@ def assigned(watch, owner, *, generation=1, began_ms=0):
 def read(watch, now_ms):
     ends = [Position(int(rate * now_ms / 1000), 0) for rate in RATES]
     places = [("cheap", number) for number in range(12)] + [("costly", number) for number in range(2)]
-    watch.read(dict(zip(places, ends, strict=True)), now_ms)
+    watch.knowledge.read(dict(zip(places, ends, strict=True)), now_ms)
 
 
 def learning(watch, until_ms):
     """The times of readings, while the second member tells what records of both topics take."""
     for now_ms in range(5000, until_ms, 5000):
         read(watch, now_ms)
-        watch.took("b", TIMES, now_ms)
-        watch.learn_costs()
+        watch.knowledge.took("b", TIMES, now_ms)
+        watch.knowledge.learn_costs()
         yield now_ms
 
 
 def capacities(watch, now_ms):
-    return watch.estimates.of(dict.fromkeys(NAMES, 0.0), now_ms).per_s
+    return watch.knowledge.estimates.of(dict.fromkeys(NAMES, 0.0), now_ms).per_s
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -100,11 +100,11 @@ def test_members_of_stalled_machines_come_out_as_identical_where_costly_partitio
             for number, (name, machine) in enumerate(machines.items()):
                 machine.work(rates_of(owner, number), 5)
                 if now_s > 40 or name != "b":
-                    watch.took(name, machine.busy.each_s if now_s > 40 else {}, now_s * 1000)
-                    watch.measured(name, machine.busy.per_s, now_s * 1000)
+                    watch.knowledge.took(name, machine.busy.each_s if now_s > 40 else {}, now_s * 1000)
+                    watch.knowledge.measured(name, machine.busy.per_s, now_s * 1000)
             read(watch, now_s * 1000)
-            watch.learn_costs()
-            told += bool(watch.costs)
+            watch.knowledge.learn_costs()
+            told += bool(watch.knowledge.costs)
     assert told > 4
     first, second, third = capacities(watch, 80_000).tolist()
     assert first == second
@@ -120,10 +120,10 @@ def test_what_was_learned_by_other_records_is_forgotten_when_costs_are_learned()
         for now_ms in range(began_ms + 5000, began_ms + 40_000, 5000):
             read(watch, now_ms)
             if generation == 0:
-                watch.measured("a", 340.0, now_ms)
-    watch.took("b", TIMES, now_ms)
-    watch.learn_costs()
-    assert watch.costs["costly"] > 5 * watch.costs["cheap"]
+                watch.knowledge.measured("a", 340.0, now_ms)
+    watch.knowledge.took("b", TIMES, now_ms)
+    watch.knowledge.learn_costs()
+    assert watch.knowledge.costs["costly"] > 5 * watch.knowledge.costs["cheap"]
     assert len(set(capacities(watch, now_ms).tolist())) == 1
 
 
@@ -133,9 +133,9 @@ def test_a_number_of_mixed_records_tells_no_speed_once_costs_are_learned():
     assigned(watch, MIXED)
     for now_ms in learning(watch, 40_000):
         for name, per_s in (("a", 900.0), ("b", 100.0), ("c", SPEED / 4)):
-            watch.measured(name, per_s, now_ms)
+            watch.knowledge.measured(name, per_s, now_ms)
     first, second, slow = capacities(watch, now_ms).tolist()
-    assert watch.estimates.known_of(NAMES)["a"] == 0.0
+    assert watch.knowledge.estimates.known_of(NAMES)["a"] == 0.0
     assert first > 1.5 * slow
     assert second > 1.5 * slow
 
@@ -148,10 +148,10 @@ def test_a_group_that_gives_a_topic_up_is_measured_by_the_records_of_the_other()
     for now_ms in range(65_000, 600_000, 5000):
         read(watch, now_ms)
         for name, per_s in (("a", SPEED), ("b", SPEED), ("c", SPEED / 4)):
-            watch.took(name, {}, now_ms)
-            watch.measured(name, per_s, now_ms)
-    cheap = watch.costs["cheap"]
-    assert watch.estimates.known_of(NAMES) == pytest.approx(
+            watch.knowledge.took(name, {}, now_ms)
+            watch.knowledge.measured(name, per_s, now_ms)
+    cheap = watch.knowledge.costs["cheap"]
+    assert watch.knowledge.estimates.known_of(NAMES) == pytest.approx(
         {"a": SPEED * cheap, "b": SPEED * cheap, "c": 350 * cheap}, rel=0.01
     )
 
@@ -168,7 +168,7 @@ def test_a_new_leader_believes_no_number_of_records_of_which_it_does_not_know_wh
             (members[1], MemberNotes(measured_per_s=100.0)),
         ]
     )
-    assert leader._watch.costs
+    assert leader._watch.knowledge.costs
     assert first.capacity == second.capacity
 
 
@@ -192,9 +192,9 @@ def test_the_newest_costs_count_for_what_members_tell_with_the_same_commits():
     group.members["a"].leader.busy = Mock(per_s=900.0, each_s={"t": 0.001, "u": 0.01})
     group.run([50.0] * 12, 10)
     watch = group.members["a"].leader._watch
-    assert watch.costs["u"] / watch.costs["t"] == pytest.approx(10, rel=0.2)
-    speed = (watch.costs["t"] + watch.costs["u"]) / 0.011  # nothing was known to arrive then
-    assert watch.estimates.known_of(["a"])["a"] == pytest.approx(speed)
+    assert watch.knowledge.costs["u"] / watch.knowledge.costs["t"] == pytest.approx(10, rel=0.2)
+    speed = (watch.knowledge.costs["t"] + watch.knowledge.costs["u"]) / 0.011  # nothing was known to arrive then
+    assert watch.knowledge.estimates.known_of(["a"])["a"] == pytest.approx(speed)
 
 
 def test_what_a_member_told_hours_ago_is_no_news_when_costs_change():
@@ -203,13 +203,13 @@ def test_what_a_member_told_hours_ago_is_no_news_when_costs_change():
     assigned(watch, MIXED)
     read(watch, 5000)
     for name, slower in (("a", 1), ("b", 4), ("c", 1)):
-        watch.took(name, {topic: slower * each_s for topic, each_s in TIMES.items()}, 5000)
-    watch.learn_costs()
+        watch.knowledge.took(name, {topic: slower * each_s for topic, each_s in TIMES.items()}, 5000)
+    watch.knowledge.learn_costs()
     slow = capacities(watch, 5000)
     assert slow[1] == pytest.approx(slow[0] / 4, rel=0.2)
     hours_later_ms = 3 * 3_600_000
     read(watch, hours_later_ms)
     for name in ("a", "c"):
-        watch.took(name, TIMES | {"costly": 20 / SPEED}, hours_later_ms)
-    assert watch.learn_costs()
+        watch.knowledge.took(name, TIMES | {"costly": 20 / SPEED}, hours_later_ms)
+    assert watch.knowledge.learn_costs()
     assert len(set(capacities(watch, hours_later_ms).tolist())) == 1

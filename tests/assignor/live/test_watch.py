@@ -30,7 +30,7 @@ def drift(*, at_s=120):
     before = Piece(start_s=0, rates={"t": _array(even)}, capacity=NINE)
     probe = scene(before, end_s=60)
     play(probe, live)
-    group = live.watch._watched.group
+    group = live.watch.knowledge.watched.group
     mine = [bool(owner == 0) for owner in group.owner.tolist()]
     hot = [1350.0 / sum(mine) if hot else 0.0 for hot in mine]
     return before, Piece(start_s=at_s, rates={"t": _array(hot)}, capacity=NINE, is_shift=True)
@@ -71,22 +71,22 @@ def test_a_member_that_was_too_slow_for_any_partition_is_measured_again(later):
     assert found_slow
     assert again[0] <= 400  # what it measured counts for some minutes after it has lost its partitions
     assert len(again) == (1 if later > 100 else 2)
-    assert (2 in live.watch._watched.group.owner) == (later > 100)
+    assert (2 in live.watch.knowledge.watched.group.owner) == (later > 100)
 
 
 @pytest.mark.parametrize(("second", "asks"), [(305, False), (319, False), (320, True)])
 def test_a_member_without_a_partition_is_tried_a_while_after_the_assignment(second, asks):
     """Its measurement is too old to count, but a new assignment stands for that time first."""
     watch = GroupWatch(LiveSettings(), Weighted(), tuning=SOON)
-    watch.measured("c", 100.0, 0)
+    watch.knowledge.measured("c", 100.0, 0)
     speeds = {"a": 1000.0, "b": 1000.0, "c": 100.0}
     members = [Member(id=name, topics=["t"], capacity=per_s, capacity_known=True) for name, per_s in speeds.items()]
     target = Assignment(GroupSnapshot.of(members, {"t": 4}), np.array([0, 0, 1, 1], np.int32))
     watch.handle(Assigned(target=target, generation=1, at_ms=200_000, duration_ms=0))
     for now_ms in (second * 1000 - 5000, second * 1000):
         for name in "ab":
-            watch.measured(name, 1000.0, now_ms)
-        watch.read({("t", number): Position(now_ms // 10, 0) for number in range(4)}, now_ms)
+            watch.knowledge.measured(name, 1000.0, now_ms)
+        watch.knowledge.read({("t", number): Position(now_ms // 10, 0) for number in range(4)}, now_ms)
     decision = watch.decide(now_ms)
     assert decision.ask is asks
     assert ("members without a partition show their speed: c" in str(decision)) is asks
@@ -98,7 +98,7 @@ def test_a_member_that_its_user_calls_slow_is_not_measured_again():
     live = Live(tuning=SOON)
     outcome = play(scene(piece, end_s=300, stated={"m0": 10.0, "m1": 10.0, "m2": 1.0}), live)
     assert outcome.for_load == []
-    assert live.watch._watched.too_slow == ("m2",)
+    assert live.watch.knowledge.watched.too_slow == ("m2",)
 
 
 @pytest.mark.parametrize(("lasts_s", "equal"), [(20, True), (50, True), (100, False)])
@@ -109,7 +109,7 @@ def test_a_burst_leaves_equal_numbers_of_partitions_behind(lasts_s, equal):
     rates = ((0, even), (20, hot), (20 + lasts_s, even))
     live = Live()
     outcome = play(scene(*(Piece(start_s=at, rates={"t": of}, capacity=capacity) for at, of in rates), end_s=200), live)
-    counts = np.bincount(live.watch._watched.group.owner)
+    counts = np.bincount(live.watch.knowledge.watched.group.owner)
     assert bool(np.ptp(counts) <= 1) is equal
     assert ("the burst is over" in str(live.decisions[-1])) is equal
     assert len(outcome.for_load) == (2 if equal else 1)
@@ -160,10 +160,10 @@ def test_ends_that_are_wrong_one_after_the_other_move_nothing():
     for number in range(1, 60):
         now_ms = 5000 * number
         for name in "ab":
-            watch.estimates.measured(name, 1000.0, now_ms)
+            watch.knowledge.estimates.measured(name, 1000.0, now_ms)
         wrong = {20: 0, 21: 5, 22: 3, 40: 6, 41: 2}.get(number)
         off = [20_000 if row == wrong else 0 for row in range(8)]
-        watch.read({("t", row): Position(now_ms // 5 + off[row], off[row]) for row in range(8)}, now_ms)
+        watch.knowledge.read({("t", row): Position(now_ms // 5 + off[row], off[row]) for row in range(8)}, now_ms)
         decision = watch.decide(now_ms)
         if decision is not None:
             assert not decision.ask
@@ -187,9 +187,9 @@ def test_twins_are_twins_where_it_is_told_what_records_cost(cost):
     for now_ms in range(5000, 60_000, 5000):
         cheap, costly = Position(now_ms * 150 // 1000, 0), Position(now_ms * 15 // 1000, 0)
         topics = {"cheap": cheap, "costly": costly}
-        watch.read({(topic, number): where for topic, where in topics.items() for number in range(2)}, now_ms)
-        watch.measured("a", 900.0, now_ms)
-        watch.measured("b", 90.0, now_ms)
+        watch.knowledge.read({(topic, number): where for topic, where in topics.items() for number in range(2)}, now_ms)
+        watch.knowledge.measured("a", 900.0, now_ms)
+        watch.knowledge.measured("b", 90.0, now_ms)
         judged = watch.decide(now_ms)
     capacity = judged.capacity_per_s
     if cost:
@@ -211,8 +211,8 @@ def test_ends_of_0_in_a_row_are_not_taken_for_a_million_records_that_were_proces
         ends = [1_000_000 + 500 * reading] * 2
         if 10 <= reading < 10 + wrong:
             ends[0] = 0
-        watch.read({("t", number): Position(end, 0) for number, end in enumerate(ends)}, 5_000 * reading)
-    assert max(each.known.per_s for each in watch.estimates._of.values()) < 300
+        watch.knowledge.read({("t", number): Position(end, 0) for number, end in enumerate(ends)}, 5_000 * reading)
+    assert max(each.known.per_s for each in watch.knowledge.estimates._of.values()) < 300
 
 
 def test_the_first_commit_tells_where_the_group_began_and_not_how_fast_it_is():
@@ -222,9 +222,9 @@ def test_the_first_commit_tells_where_the_group_began_and_not_how_fast_it_is():
         committed = number >= 2
         lag = 0 if committed else 1_000_000
         position = Position(1_000_000 + 500 * number, lag, committed=committed)
-        watch.read({("t", 0): position, ("t", 1): position}, 5000 * (number + 1))
-    watch.estimates.measured("b", 200.0, 40_000)
-    known = watch.estimates.of({"a": 0.0, "b": 0.0}, 40_000).per_s
+        watch.knowledge.read({("t", 0): position, ("t", 1): position}, 5000 * (number + 1))
+    watch.knowledge.estimates.measured("b", 200.0, 40_000)
+    known = watch.knowledge.estimates.of({"a": 0.0, "b": 0.0}, 40_000).per_s
     assert known.max() < 1000
 
 
@@ -234,7 +234,7 @@ def test_a_backlog_is_told_from_a_commit_that_is_due_by_the_age_of_the_commit():
         for number in range(8):
             end = 500 * (number + 1)
             hot = Position(end, 120, age_s=age_s)
-            watch.read({("t", 0): hot, ("t", 1): Position(end, 0)}, 5000 * (number + 1))
+            watch.knowledge.read({("t", 0): hot, ("t", 1): Position(end, 0)}, 5000 * (number + 1))
         demand = watch.loads()["t"]
         return demand[0] / demand[1]
 
@@ -252,9 +252,9 @@ def test_work_since_the_last_commit_is_done_again_where_applications_commit_by_t
     watch.handle(Assigned(target=target, generation=1, at_ms=0, duration_ms=0))
     for now_ms in (5000, 10_000):
         for name in "ab":
-            watch.estimates.measured(name, 1000.0, now_ms)
+            watch.knowledge.estimates.measured(name, 1000.0, now_ms)
         hot = Position(now_ms * 3 // 10, now_ms * 3 // 10)  # 1,200 records a second come to a
-        watch.read({("t", row): hot if row < 4 else Position(0, 0) for row in range(8)}, now_ms)
+        watch.knowledge.read({("t", row): hot if row < 4 else Position(0, 0) for row in range(8)}, now_ms)
     assert f"a rebalance costs {price_s:.1f} s" in str(watch.decide(now_ms))
 
 
@@ -274,11 +274,11 @@ def test_what_the_group_reads_no_more_asks_nothing_of_its_members(of_the_group_n
     )
     for now_ms in range(5000, 35_000, 5000):
         for name in stated:
-            watch.estimates.measured(name, 1000.0, now_ms)
+            watch.knowledge.estimates.measured(name, 1000.0, now_ms)
         positions = {("t", number): Position(now_ms // 4, 40_000 if number < 2 else 0) for number in range(4)}
         if of_the_group_no_more:  # 3,000 records a second still come, and none was ever read
             positions |= {("old", number): Position(3 * now_ms, 3 * now_ms) for number in range(4)}
-        watch.read(positions, now_ms)
+        watch.knowledge.read(positions, now_ms)
     assert watch.decide(now_ms).judgement.before == pytest.approx([4 / 3, 2 / 3], rel=0.02)
 
 
@@ -292,15 +292,15 @@ def test_what_the_group_has_given_up_is_forgotten_and_nothing_else():
         for now_ms in range(5000, 60_000, 5000):
             given_up = {("old", number): Position(now_ms, now_ms) for number in range(others)}
             mine = {("t", number): Position(now_ms * (number + 1), 100 * number) for number in range(4)}
-            watch.read((given_up | mine) if now_ms < 30_000 else mine, now_ms)
+            watch.knowledge.read((given_up | mine) if now_ms < 30_000 else mine, now_ms)
             if now_ms == 30_000:
                 watch.handle(
                     Assigned(
                         target=assignment, stated={"a": 0.0, "b": 0.0}, generation=1, at_ms=now_ms, duration_ms=100
                     )
                 )
-            watch.estimates.measured("a", 5000.0, now_ms)
+            watch.knowledge.estimates.measured("a", 5000.0, now_ms)
         answers.append((watch.loads()["t"].tolist(), watch.decide(60_000).judgement.before.tolist()))
-        assert len(watch.partitions.index) == 4
+        assert len(watch.knowledge.partitions.index) == 4
         assert list(watch.loads()) == ["t"]
     assert answers[0] == answers[1]
