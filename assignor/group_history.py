@@ -40,7 +40,7 @@ _COLLECTIONS: Mapping[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class GroupHistory(History):
-    """The newest events of a group's watch and what was decided, as ``consumer.balance.history()`` returns them."""
+    """The newest events of a group's watch and what was decided, as ``consumer.rebalances.history()`` returns them."""
 
     recorded: tuple[str, ...] = ()
     """The decisions in words as they were made."""
@@ -76,7 +76,7 @@ class GroupHistory(History):
         if not isinstance(first, dict) or "loadwise" not in first:
             raise BadHistoryError(
                 f'{name} is not a history of a group: its first line has no "loadwise"; write one with'
-                " consumer.balance.history().save(path)"
+                " consumer.rebalances.history().save(path)"
             )
         if first["loadwise"] != _FORMAT:
             raise BadHistoryError(f"{name} has the format {first['loadwise']!r}; this version reads {_FORMAT}")

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from loadwise.assignor.live.causes import Causes
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.events import Asked, Assigned, Event, Joined, PriorEnds, Read, Rebalancing, Said, Switched
 from loadwise.assignor.live.history import History, Recorder
 from loadwise.assignor.live.knowledge import name_of
 from loadwise.assignor.live.notes import CommitNotes, newest, said, speed, stated
-from loadwise.assignor.live.rebalances import Rebalances
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.tuning import Tuning
 from loadwise.assignor.live.warnings import Warnings
@@ -117,7 +117,7 @@ class Leader:
                 tuning=tuning,
             )
         )
-        self._rebalances = Rebalances()
+        self._rebalances = Causes()
         self._received = _Received()
         self._joining = _Joining()
         self._notes = CommitNotes()

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from loadwise.assignor.balance import Balance
 from loadwise.assignor.errors import MissingClientError
 from loadwise.assignor.live.decision import Decision
+from loadwise.assignor.rebalances import Rebalances
 from loadwise.installation import pip_install
 
 try:
@@ -26,19 +26,22 @@ except ImportError as error:
     raise MissingClientError(f"prometheus-client is not installed; get it with: {pip_install('prometheus')}") from error
 
 
-class Balanced(Protocol):
+class Member(Protocol):
     """A consumer of one of the factories, or its ``assignor``."""
 
     @property
-    def balance(self) -> Balance:
-        """The member's decisions, and how well they went."""
+    def rebalances(self) -> Rebalances:
+        """The rebalances that it led."""
+
+    def explain(self) -> Decision | None:
+        """Return the newest decision about the group's load."""
 
 
 class GroupCollector(Collector):
     """The metrics of one member of one group. Any thread may collect them; no broker is read."""
 
-    def __init__(self, consumer: Balanced, *, group_id: str) -> None:
-        self._balance = consumer.balance
+    def __init__(self, consumer: Member, *, group_id: str) -> None:
+        self._consumer = consumer
         self._group_id = group_id
 
     def describe(self) -> Iterator[Metric]:
@@ -47,7 +50,7 @@ class GroupCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the current metrics."""
-        member = self._balance
+        member = self._consumer.rebalances
         labels, group = ["group"], [self._group_id]
         assigning = SummaryMetricFamily(
             "loadwise_assign_seconds", "Rebalances that this member led, and the time it took to decide", labels=labels
@@ -70,13 +73,13 @@ class GroupCollector(Collector):
             "loadwise_rebalances", "Rebalances that this member led, by cause", labels=["group", "cause"]
         )
         for cause in ("load", "members", "second_round", "other"):
-            rebalances.add_metric([self._group_id, cause], member.rebalances[cause])
+            rebalances.add_metric([self._group_id, cause], member.by_cause[cause])
         moved = CounterMetricFamily(
             "loadwise_moved_demand_ratio", "Total share of the demand that these have moved", labels=labels
         )
         moved.add_metric(group, member.moved_share)
         yield from (leads, rebalances, moved)
-        decision = member.explain()
+        decision = self._consumer.explain()
         if decision is not None:
             yield from decision_metrics(decision, self._group_id, member.reading_age_s)
 

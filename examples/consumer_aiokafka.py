@@ -52,7 +52,7 @@ async def main() -> None:
         while records < given.records and time.monotonic() < end:
             for batch in (await consumer.getmany(timeout_ms=500)).values():
                 records += len(batch)
-        decisions = consumer.balance
+        decisions = consumer.rebalances
         print(f"{records} records; led {decisions.led} rebalances, {decisions.fallbacks} of them without load")
 
 

@@ -50,7 +50,7 @@ def main() -> None:
             if record.error():
                 raise KafkaException(record.error())
             records += 1
-        decisions = consumer.balance
+        decisions = consumer.rebalances
         print(f"{records} records; led {decisions.led} rebalances, {decisions.fallbacks} of them without load")
 
 

@@ -49,7 +49,7 @@ def main() -> None:
         while records < given.records and time.monotonic() < end:
             for batch in consumer.poll(timeout_ms=500).values():
                 records += len(batch)
-        decisions = consumer.balance
+        decisions = consumer.rebalances
         print(f"{records} records; led {decisions.led} rebalances, {decisions.fallbacks} of them without load")
 
 

@@ -64,7 +64,7 @@ async def main() -> None:
 
     asyncio.get_running_loop().call_later(given.seconds, app.exit)
     await app.run()
-    decisions = broker.consumers[0].balance
+    decisions = broker.consumers[0].rebalances
     print("read", sorted(seen))
     print(f"{records} records; led {decisions.led} rebalances, {decisions.fallbacks} of them without load")
 

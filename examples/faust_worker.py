@@ -102,7 +102,7 @@ def main() -> None:
     except SystemExit as ended:
         if ended.code:
             raise
-    decisions = app.transport.consumer.balance
+    decisions = app.transport.consumer.rebalances
     print("read", sorted(seen))
     print(f"{records} records; led {decisions.led} rebalances, {decisions.fallbacks} of them without load")
 

@@ -60,7 +60,7 @@ def main() -> None:
 
     app.dataframe(app.topic(given.topic, value_deserializer="bytes")).update(process)
     app.run(timeout=given.seconds, count=given.records)
-    decisions = app.consumer.balance
+    decisions = app.consumer.rebalances
     print("read", sorted(seen))
     print(f"{records} records; led {decisions.led} rebalances, {decisions.fallbacks} of them without load")
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypedDict, TypeVar
 
-from loadwise.assignor.balance import Balance
 from loadwise.assignor.clients.arguments import check_arguments, check_effect, check_names
 from loadwise.assignor.clients.plug import ClientAssignor
 from loadwise.assignor.clients.versions import TriedVersions
@@ -17,6 +16,7 @@ from loadwise.assignor.load.lag import LagLoad, LoadOfLag, commit_slack_s, load_
 from loadwise.assignor.load.polled import PolledLoad
 from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.participant import Participant
+from loadwise.assignor.rebalances import Rebalances
 from loadwise.assignor.strategy import AssignorChoice, Strategy
 
 
@@ -142,9 +142,9 @@ class BalancedConsumer:
         return self._plan.plugs[0]
 
     @property
-    def balance(self) -> Balance:
-        """The member's decisions, and how well they went."""
-        return Balance(self._plan.participant)
+    def rebalances(self) -> Rebalances:
+        """The rebalances that this member led, and what it decided."""
+        return Rebalances(self._plan.participant)
 
     @property
     def capacity(self) -> float:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, ClassVar
 
-from loadwise.assignor.balance import Balance
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.model import NO_GENERATION
 from loadwise.assignor.participant import Participant
+from loadwise.assignor.rebalances import Rebalances
 from loadwise.assignor.strategy import Strategy
 from loadwise.assignor.subscription import JoinedMember
 
@@ -33,9 +33,9 @@ class ClientAssignor:
         return self.strategy.name
 
     @property
-    def balance(self) -> Balance:
-        """The member's decisions, and how well they went."""
-        return Balance(self.participant)
+    def rebalances(self) -> Rebalances:
+        """The rebalances that this member led, and what it decided."""
+        return Rebalances(self.participant)
 
     def explain(self) -> Decision | None:
         """Return the newest decision about the group's load; None while another member leads."""

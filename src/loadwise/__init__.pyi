@@ -1,6 +1,5 @@
 from loadwise.assignor.algorithms.optimal import Optimal as Optimal
 from loadwise.assignor.algorithms.weighted import Weighted as Weighted
-from loadwise.assignor.balance import Balance as Balance
 from loadwise.assignor.clients.aiokafka import AiokafkaConsumer as AiokafkaConsumer
 from loadwise.assignor.clients.aiokafka import aiokafka_consumer as aiokafka_consumer
 from loadwise.assignor.clients.confluent_kafka import ConfluentConsumer as ConfluentConsumer
@@ -21,6 +20,7 @@ from loadwise.assignor.load.source import FixedLoad as FixedLoad
 from loadwise.assignor.load.source import LoadSnapshot as LoadSnapshot
 from loadwise.assignor.load.source import LoadSource as LoadSource
 from loadwise.assignor.prometheus import GroupCollector as GroupCollector
+from loadwise.assignor.rebalances import Rebalances as Rebalances
 from loadwise.assignor.strategy import Cooperative as Cooperative
 from loadwise.coordinator import Coordinator as Coordinator
 from loadwise.coordinator import KafkaContainer as KafkaContainer

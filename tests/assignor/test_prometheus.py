@@ -14,15 +14,15 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 from test_leader import Group
 
-from loadwise.assignor.balance import Balance
 from loadwise.assignor.participant import Participant
 from loadwise.assignor.prometheus import GroupCollector
+from loadwise.assignor.rebalances import Rebalances
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def consumer(participant):
-    return SimpleNamespace(balance=Balance(participant))
+    return SimpleNamespace(rebalances=Rebalances(participant), explain=participant.explain)
 
 
 def scraped(participant, group_id="g"):

@@ -50,8 +50,8 @@ class Report:
                 "generation": generation,
                 "owned": sorted(map(self.number, consumer.assignment())),
                 "done": {number: [done.ranges, done.repeated] for number, done in self.done.items()},
-                "leads": consumer.balance.leads,
-                "fallbacks": consumer.balance.fallbacks,
+                "leads": consumer.rebalances.leads,
+                "fallbacks": consumer.rebalances.fallbacks,
             }
         )
         if line != self.last[0] and time.monotonic() - self.last[1] >= self._every_s:

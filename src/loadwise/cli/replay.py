@@ -1,4 +1,4 @@
-"""``loadwise replay``: make the decisions of a leader again, from a file of ``consumer.balance.history()``."""
+"""``loadwise replay``: make the decisions of a leader again, from a file of ``consumer.rebalances.history()``."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Repeat the decisions of a group's leader, and compare them with the original ones.
 
-In the application that leads the group, `consumer.balance.history().save("group.jsonl")` writes the latest readings and
-decisions. The exit status is 1 if a decision differs."""
+In the application that leads the group, `consumer.rebalances.history().save("group.jsonl")` writes the latest readings
+and decisions. The exit status is 1 if a decision differs."""
 EPILOG = """example:
   loadwise replay group.jsonl"""
 

@@ -86,7 +86,7 @@ class Reporter:
     def state(self, consumer: Any) -> None:
         """Report what the member owns, and at which generation, where that has changed."""
         # The other way round, an old assignment could pass for one of the new generation.
-        generation = consumer.balance.generation
+        generation = consumer.rebalances.generation
         partitions = sorted(partition.partition for partition in consumer.assignment())
         if partitions != self._partitions:
             self.flush()  # what was processed under the old assignment comes before the new one

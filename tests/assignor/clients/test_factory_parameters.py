@@ -31,7 +31,7 @@ async def test_a_load_made_of_the_lag(group, coordinator, topic, client):
     assert ((topic, 2) in first) != ((topic, 2) in second)
     assert ((topic, 5) in first) == ((topic, 2) in second)
     member = leader.consumer
-    assert member.balance.fallbacks == 0
+    assert member.rebalances.fallbacks == 0
     assert member.load.snapshot([topic]).load[topic].tolist() == [0, 0, 1.0, 0, 0, 3.0]
 
 

@@ -33,8 +33,8 @@ async def test_a_mixed_group(group, topic, name, leading):
     if name in ("sticky", "weighted"):
         assert three[0] < kept
         assert three[1] < moved
-    assert leader.consumer.balance.led >= 3
-    assert follower.consumer.balance.led == third.consumer.balance.led == 0
+    assert leader.consumer.rebalances.led >= 3
+    assert follower.consumer.rebalances.led == third.consumer.rebalances.led == 0
 
     await group.leave(leader)
     after = await group.settle(6, [3, 3])
@@ -48,7 +48,7 @@ async def test_a_cooperative_group_moves_in_two_rounds_and_revokes_nothing_else(
     first = await group.join("kafka-python", topic, assignor=name)
     [alone] = await group.settle(6)
     second = await group.join("kafka-python", topic, assignor=name)
-    led = first.consumer.balance.led
+    led = first.consumer.rebalances.led
     seen = []
 
     def moved():
@@ -61,8 +61,8 @@ async def test_a_cooperative_group_moves_in_two_rounds_and_revokes_nothing_else(
     assert not any(ours & theirs for ours, theirs in seen)
     assert all(ours >= kept for ours, _ in seen), "what it keeps, it holds all the time"
     assert kept == alone - given_on
-    assert first.consumer.balance.led >= led + 2, "one rebalance to give up, one to take over"
-    assert second.consumer.balance.led == 0
+    assert first.consumer.rebalances.led >= led + 2, "one rebalance to give up, one to take over"
+    assert second.consumer.rebalances.led == 0
 
     await group.leave(first)
     [rest] = await group.settle(6)
@@ -99,18 +99,18 @@ async def test_lag_is_shared_out_and_capacity_counts(group, topic):
     owned = await group.settle(6)
     records = {0: 80, 1: 20, 2: 20, 3: 20, 4: 20, 5: 80}
     assert [sum(records[number] for _, number in partitions) for partitions in owned] == [80, 160]
-    assert leader.consumer.balance.fallbacks == 0
+    assert leader.consumer.rebalances.fallbacks == 0
 
     await group.leave(leader)
     await group.settle(6)
-    assert second.consumer.balance.fallbacks == 0
+    assert second.consumer.rebalances.fallbacks == 0
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_a_leader_s_history_makes_its_decisions_again(group, topic, client, tmp_path, until):
     member = await group.join(client, topic, auto_offset_reset="earliest", lag_interval_s=0.05)
-    await until(lambda: len(member.consumer.balance.decisions) >= 3)
-    history = member.consumer.balance.history()
+    await until(lambda: len(member.consumer.rebalances.decisions) >= 3)
+    history = member.consumer.rebalances.history()
     history.save(tmp_path / "group.jsonl")
     again = GroupHistory.load(tmp_path / "group.jsonl")
     assert again.recorded == tuple(map(str, history.decisions))

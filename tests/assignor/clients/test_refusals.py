@@ -173,7 +173,7 @@ async def test_a_list_with_one_assignor_that_uses_the_load_takes_all_arguments()
     for made in (first, second):
         assert (made.capacity, made.live) == (2.0, LiveSettings(healthy=0.5))
         assert made.load is made.assignor.participant.leader
-        assert (made.assignor.name, made.explain(), made.balance.led) == ("weighted", None, 0)
+        assert (made.assignor.name, made.explain(), made.rebalances.led) == ("weighted", None, 0)
     await first.stop()
     second.close()
 

@@ -34,8 +34,8 @@ def test_kafka_python(coordinator, group_id, skewed, how):
         while not consumer.assignment():
             consumer.poll(timeout_ms=100)
         member = consumer
-        assert member.balance.led  # more than once, where the pattern is resolved while the group forms
-        assert member.balance.fallbacks == 0
+        assert member.rebalances.led  # more than once, where the pattern is resolved while the group forms
+        assert member.rebalances.fallbacks == 0
         demand = list(member.load.snapshot([skewed]).load[skewed])
         assert [each > 0 for each in demand] == [False, False, True, False]
     finally:
@@ -56,7 +56,7 @@ async def test_aiokafka(coordinator, group_id, skewed, how, started):
         while not consumer.assignment():
             await consumer.getmany(timeout_ms=100)
         member = consumer
-        assert member.balance.fallbacks == 0
+        assert member.rebalances.fallbacks == 0
         demand = list(member.load.snapshot([skewed]).load[skewed])
         assert [each > 0 for each in demand] == [False, False, True, False]
     finally:

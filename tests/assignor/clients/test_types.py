@@ -34,7 +34,7 @@ def kafka_python() -> None:
             print(record.value)
         consumer.commit()
         consumer.capacity = 2.0
-        print(consumer.balance.led, consumer.assignor.name, consumer.live, consumer.load)
+        print(consumer.rebalances.led, consumer.assignor.name, consumer.live, consumer.load)
         consumer.close(autocommit=False)
 
 

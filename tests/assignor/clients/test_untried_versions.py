@@ -33,7 +33,7 @@ async def test_a_group_shares_its_lag_and_takes_over_from_who_leaves(group, coor
     with caplog.at_level(logging.WARNING, logger="loadwise"):
         first = await group.join(untried, topic, auto_offset_reset="earliest")
         await group.settle(6, [6])
-        assert first.consumer.balance.fallbacks == 0, "it knows the lag"
+        assert first.consumer.rebalances.fallbacks == 0, "it knows the lag"
         second = await group.join(untried, topic, auto_offset_reset="earliest")
         owned = await group.settle(6)
     (told,) = {record.getMessage() for record in caplog.records if "was not tested" in record.getMessage()}
@@ -42,7 +42,7 @@ async def test_a_group_shares_its_lag_and_takes_over_from_who_leaves(group, coor
     assert first.consumer.assignor.explain() is None, "the load is not watched"
     await group.leave(first)
     await group.settle(6, [6])
-    assert second.consumer.balance.led
+    assert second.consumer.rebalances.led
 
 
 @pytest.mark.parametrize("name", ["range", "roundrobin", "sticky"])

@@ -78,5 +78,5 @@ async def test_members_on_one_event_loop_share_and_commit_in_callbacks(settings,
     assert refused.value.args[0].code() == KafkaError._ASSIGNMENT_LOST
     await first.close()
     await settle([second], [PARTITIONS], read)
-    assert second.balance.led > 0
+    assert second.rebalances.led > 0
     await second.close()

@@ -180,10 +180,10 @@ def test_a_new_leader_waits_for_the_metadata_of_topics_that_only_others_read(bro
     other.subscribe([others], listener=told)
     try:
         poll_until(lambda: len(leader.assignment()) == 2 and leader._coordinator.stable(), leader)
-        led = leader.balance.led
+        led = leader.rebalances.led
         poll_until(lambda: len(other.assignment()) == 2, leader, other)
         assert told.assigned == [{TopicPartition(others, 0), TopicPartition(others, 1)}]
-        assert leader.balance.led == led + 1, "one rebalance was enough"
+        assert leader.rebalances.led == led + 1, "one rebalance was enough"
     finally:
         for consumer in (leader, other):
             consumer.close(autocommit=False)

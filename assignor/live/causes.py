@@ -7,7 +7,7 @@ from collections import Counter
 from loadwise.counted import counted
 
 
-class Rebalances:
+class Causes:
     """The causes of the rebalances of this member's group."""
 
     def __init__(self) -> None:

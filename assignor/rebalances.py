@@ -1,4 +1,4 @@
-"""What one member knows of its group's balance, for its user: ``consumer.balance``."""
+"""What one member knows of the rebalances that it led, for its user: ``consumer.rebalances``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.participant import Participant
 
 
-class Balance:
-    """The decisions of one member, and their outcome. Any thread may read it; it sends no requests."""
+class Rebalances:
+    """The rebalances that one member led, and what it decided. Any thread may read it; it sends no requests."""
 
     def __init__(self, participant: Participant) -> None:
         self._participant = participant
@@ -20,10 +20,6 @@ class Balance:
     @property
     def _leader(self) -> Leader | None:
         return self._participant.leader
-
-    def explain(self) -> Decision | None:
-        """Return the latest decision about the group's load; None while another member is the leader."""
-        return self._participant.explain()
 
     def history(self) -> GroupHistory:
         """Return the latest readings and decisions of this leader: 200 readings, or fewer if they exceed 8 MB.
@@ -79,7 +75,7 @@ class Balance:
         return self._participant.assigning_s
 
     @property
-    def rebalances(self) -> Counter[str]:
+    def by_cause(self) -> Counter[str]:
         """These rebalances by cause, if the load is watched: ``load``, ``members``, ``second_round``, ``other``."""
         return Counter() if self._leader is None else self._leader.rebalances
 

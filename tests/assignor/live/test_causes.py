@@ -4,13 +4,13 @@ from collections import Counter
 
 import pytest
 
-from loadwise.assignor.live.rebalances import Rebalances
+from loadwise.assignor.live.causes import Causes
 
 AB = frozenset("ab")
 
 
 def led(members, *, asked=False, second_round=False, before=AB):
-    rebalances = Rebalances()
+    rebalances = Causes()
     if before is not None:
         rebalances.lead(before, second_round=False)
     rebalances.asked = asked
@@ -45,7 +45,7 @@ def test_a_request_causes_one_rebalance_and_none_of_a_later_leader():
 
 
 def test_causes_and_moved_demand_add_up():
-    rebalances = Rebalances()
+    rebalances = Causes()
     for cause, moved in (("load", 0.25), ("members", 0.5), ("load", 0.125)):
         rebalances.count(cause, moved)
     assert rebalances.by_cause == Counter(load=2, members=1)
