@@ -11,13 +11,14 @@ from loadwise.coordinator.handling.access import Access, Need, needs
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.share.administration import refusal
 from loadwise.coordinator.share.feature import ShareGroups
+from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse
 
 _Topic = DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
 
 
-def handle(call: Call[DeleteShareGroupOffsetsRequest], cluster: Cluster) -> DeleteShareGroupOffsetsResponse:
+def handle(call: Call[DeleteShareGroupOffsetsRequest], cluster: Cluster) -> Turns[DeleteShareGroupOffsetsResponse]:
     """Delete each topic's state separately; the group then starts as if it had never read it."""
     error, message = refusal(call, cluster)
     if error is not ErrorCode.NONE:
@@ -25,6 +26,7 @@ def handle(call: Call[DeleteShareGroupOffsetsRequest], cluster: Cluster) -> Dele
     access = Access(call, cluster)
     topics = []
     for name in dict.fromkeys(asked.topic_name for asked in call.body.topics):
+        yield
         may = access.may(Operation.READ, ResourceType.TOPIC, name)
         topic = cluster.topics.get(name) if may else None
         outcome, problem = ErrorCode.NONE, None

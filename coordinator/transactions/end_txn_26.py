@@ -6,7 +6,7 @@ TRANSACTION_ABORTABLE; v5 an epoch for each transaction (KIP-890), with the next
 
 from __future__ import annotations
 
-from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.call import Call, Outcome
 from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.handling.access import Need, needs
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -19,7 +19,7 @@ _FENCED = 2
 _BUMPS_EPOCH = 5
 
 
-def handle(call: Call[EndTxnRequest], cluster: Cluster) -> EndTxnResponse:
+def handle(call: Call[EndTxnRequest], cluster: Cluster) -> Outcome:
     """End the transaction, and write its markers before the response."""
     body = call.body
     if ClusterTransactions.of(cluster).is_coordinator(call, body.transactional_id):
@@ -32,13 +32,12 @@ def handle(call: Call[EndTxnRequest], cluster: Cluster) -> EndTxnResponse:
         )
     else:
         outcome = TransactionOutcome(error=ErrorCode.NOT_COORDINATOR)
-    if outcome.markers is not None:
-        ClusterTransactions.of(cluster).write_markers(outcome.markers)
     error = outcome.error
     if error is ErrorCode.PRODUCER_FENCED and call.version < _FENCED:
         error = ErrorCode.INVALID_PRODUCER_EPOCH
     producer_id, epoch = outcome.producer
-    return EndTxnResponse(error_code=error, producer_id=producer_id, producer_epoch=epoch)
+    response = EndTxnResponse(error_code=error, producer_id=producer_id, producer_epoch=epoch)
+    return ClusterTransactions.of(cluster).ended(call, outcome.markers, response)
 
 
 guard = needs(Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id"))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
-from loadwise.coordinator.calls.call import Call
+from loadwise.coordinator.calls.call import Answer, Call, Later, Outcome
 from loadwise.coordinator.calls.refusal_shapes import BY_INDEX, PARTITIONS, Refused, Rows
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, TRANSACTION_STATE
 from loadwise.coordinator.feature import Feature
+from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Place, Snapshot
@@ -18,13 +21,24 @@ from loadwise.coordinator.transactions.limits import TransactionLimits
 from loadwise.coordinator.transactions.outcomes import Markers, ProducerAt
 from loadwise.coordinator.transactions.transaction import Transaction
 from loadwise.coordinator.transactions.verification import Verification, verified
+from loadwise.coordinator.turns import Turns, advance, whole
 from loadwise.protocol.batches import BatchHeader
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.structs import Struct
 
 _COORDINATOR_EPOCH = 0
 """The epoch of every transaction coordinator, which its markers contain."""
 _ADDS_PARTITIONS = 12
 """The version of Produce that adds a partition to the transaction."""
+
+
+@dataclass(slots=True)
+class _Ending:
+    """A transaction that ends; more markers are to be written than one turn has time for."""
+
+    turns: Turns[None]
+    answer: Answer | None = None
+    """For the client that waits for the end; None without one."""
 
 
 class ClusterTransactions(Feature):
@@ -50,6 +64,8 @@ class ClusterTransactions(Feature):
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._ending: deque[_Ending] = deque()
+        self._ready: list[Answer] = []
         self.ids = Transactions(cluster.new_producer_id, cluster.settings.limits_of(TransactionLimits), cluster.keeper)
 
     @classmethod
@@ -60,8 +76,9 @@ class ClusterTransactions(Feature):
     def load(self, state: Snapshot) -> None:
         """Load the ids, and write the markers that are missing."""
         self.ids.load(state.of(Transaction))
+        self._ending.clear()
         for markers in self.ids.unfinished:
-            self.write_markers(markers)
+            whole(self._written(markers))
 
     def values(self) -> Iterable[tuple[Place, object]]:
         """Return all ids."""
@@ -69,13 +86,31 @@ class ClusterTransactions(Feature):
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """Return when the next transaction times out, or id expires."""
-        return self.ids.next_deadline_ms
+        """Return when the next transaction times out, or id expires; now while markers are to be written."""
+        return self._cluster.now_ms if self._ending else self.ids.next_deadline_ms
 
     def expire(self, now_ms: int) -> None:
-        """Abort the transactions that took too long."""
-        for markers in self.ids.expire(now_ms):
-            self.write_markers(markers)
+        """Abort the transactions that took too long, and write some of the markers of those that end."""
+        self._ending.extend(_Ending(self._written(markers)) for markers in self.ids.expire(now_ms))
+        if self._ending:
+            ending = self._ending[0]
+            try:
+                advance(ending.turns)
+            except StopIteration:
+                self._ending.popleft()
+                if ending.answer is not None:
+                    self._ready.append(ending.answer)
+
+    def take_answers(self, now_ms: int) -> Iterable[Answer]:  # noqa: ARG002
+        """Return the answers to calls whose transactions have ended."""
+        ready, self._ready = self._ready, []
+        return ready
+
+    def forget(self, token: Token) -> None:
+        """Drop the answer to a client that has disconnected; its transaction ends all the same."""
+        for ending in self._ending:
+            if ending.answer is not None and ending.answer.call.token == token:
+                ending.answer = None
 
     def produce_error(self, call: Call, topic: str, partition: int, header: BatchHeader) -> ErrorCode:
         """Return whether the producer may write to the partition; it may add it."""
@@ -92,13 +127,27 @@ class ClusterTransactions(Feature):
         """Return whether the call's broker coordinates an id; if not, answer NOT_COORDINATOR."""
         return self._cluster.brokers.coordinates(call.node_id, transactional_id, TRANSACTION_STATE)
 
-    def write_markers(self, markers: Markers) -> None:
+    def ended(self, call: Call, markers: Markers | None, response: Struct) -> Outcome:
+        """Write the markers that end a transaction; the response follows once all of them are written."""
+        ending = _Ending(self._written(markers), Answer(call, response)) if markers is not None else None
+        try:
+            if ending is not None:
+                advance(ending.turns)
+        except StopIteration:
+            return response
+        if ending is None:
+            return response
+        self._ending.append(ending)
+        return Later()
+
+    def _written(self, markers: Markers) -> Turns[None]:
         """End a transaction in all its partitions and groups; deleted partitions are skipped."""
         cluster = self._cluster
         producer_id, epoch = markers.producer
         for partition in markers.partitions:
+            yield
             if partition.topic == CONSUMER_OFFSETS:
-                cluster.groups.end_transaction(producer_id, partition.number, committed=markers.committed)
+                yield from cluster.groups.end_transaction(producer_id, partition.number, committed=markers.committed)
                 continue
             log = cluster.topics.log(*partition)
             if log is not None:

@@ -27,7 +27,7 @@ _FENCED = 4
 _NEED = Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id")
 
 
-def handle(call: Call[InitProducerIdRequest], cluster: Cluster) -> InitProducerIdResponse:
+def handle(call: Call[InitProducerIdRequest], cluster: Cluster) -> Outcome:
     """Restart the transactional id with a new epoch; without one, assign the next id."""
     transactional_id = call.body.transactional_id
     if transactional_id is None:
@@ -37,7 +37,8 @@ def handle(call: Call[InitProducerIdRequest], cluster: Cluster) -> InitProducerI
     if error is ErrorCode.PRODUCER_FENCED and call.version < _FENCED:
         error = ErrorCode.INVALID_PRODUCER_EPOCH
     producer_id, epoch = outcome.producer
-    return InitProducerIdResponse(error_code=error, producer_id=producer_id, producer_epoch=epoch)
+    response = InitProducerIdResponse(error_code=error, producer_id=producer_id, producer_epoch=epoch)
+    return ClusterTransactions.of(cluster).ended(call, outcome.markers, response)
 
 
 def _initialized(call: Call[InitProducerIdRequest], cluster: Cluster, transactional_id: str) -> TransactionOutcome:
@@ -50,10 +51,7 @@ def _initialized(call: Call[InitProducerIdRequest], cluster: Cluster, transactio
         return TransactionOutcome(error=ErrorCode.NOT_COORDINATOR)
     expected = None if told == NO_PRODUCER else told
     timeout_ms = body.transaction_timeout_ms
-    outcome = transactions.ids.init_producer_id(transactional_id, timeout_ms, expected, cluster.now_ms)
-    if outcome.markers is not None:
-        transactions.write_markers(outcome.markers)
-    return outcome
+    return transactions.ids.init_producer_id(transactional_id, timeout_ms, expected, cluster.now_ms)
 
 
 def guard(call: Call[InitProducerIdRequest], cluster: Cluster, handle: Handler) -> Outcome:

@@ -26,7 +26,6 @@ def handle(call: Call[WriteTxnMarkersRequest], cluster: Cluster) -> Turns[WriteT
     """Write each marker separately. A producer has one row for each partition, with what its last marker did."""
     errors: dict[int, dict[str, dict[int, ErrorCode]]] = {}
     for marker in call.body.markers:
-        of_producer = errors.setdefault(marker.producer_id, {})
         done: set[tuple[str, int]] = set()
         for topic in marker.topics:
             yield
@@ -34,7 +33,8 @@ def handle(call: Call[WriteTxnMarkersRequest], cluster: Cluster) -> Turns[WriteT
                 yield
                 if (topic.name, number) not in done:
                     done.add((topic.name, number))
-                    of_producer.setdefault(topic.name, {})[number] = _written(call, cluster, marker, topic.name, number)
+                    of_topic = errors.setdefault(marker.producer_id, {}).setdefault(topic.name, {})
+                    of_topic[number] = yield from _written(call, cluster, marker, topic.name, number)
     row = _Topic.WritableTxnMarkerPartitionResult
     markers = []
     for producer_id, by_topic in errors.items():
@@ -53,10 +53,10 @@ def _written(
     marker: WriteTxnMarkersRequest.WritableTxnMarker,
     topic: str,
     number: int,
-) -> ErrorCode:
+) -> Turns[ErrorCode]:
     committed = marker.transaction_result
     if topic == CONSUMER_OFFSETS:
-        cluster.groups.end_transaction(marker.producer_id, number, committed=committed)
+        yield from cluster.groups.end_transaction(marker.producer_id, number, committed=committed)
         return ErrorCode.NONE
     partition = cluster.topics.partition(topic, number)
     if partition is None or partition.leader != call.node_id:

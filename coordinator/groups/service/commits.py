@@ -16,6 +16,7 @@ from loadwise.coordinator.groups.records import (
     PendingOffsetTombstone,
 )
 from loadwise.coordinator.groups.service.store import GroupStore
+from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
 
 
@@ -76,11 +77,15 @@ def expire(store: GroupStore, group: Group, now_ms: int) -> None:
     forget(store, group.group_id, expired)
 
 
-def end_transaction(store: GroupStore, producer_id: int, offsets_partition: int, *, committed: bool) -> None:
+def end_transaction(store: GroupStore, producer_id: int, offsets_partition: int, *, committed: bool) -> Turns[None]:
     """End a producer's transaction for the groups of a ``__consumer_offsets`` partition."""
     groups = store.pending_offsets.group_ids(producer_id)
     for group_id in sorted(each for each in groups if coordinator_partition(each) == offsets_partition):
-        for partition, pending in list(store.pending_offsets.of_producer(producer_id, group_id).items()):
+        for partition in list(store.pending_offsets.of_producer(producer_id, group_id)):
+            yield
+            pending = store.pending_offsets.of_producer(producer_id, group_id).get(partition)
+            if pending is None:  # deleted meanwhile
+                continue
             store.append(
                 PendingOffsetTombstone(
                     group_id=group_id, producer_id=producer_id, topic=partition.topic, partition=partition.number

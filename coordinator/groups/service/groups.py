@@ -252,9 +252,9 @@ class Groups(GroupStore):
         """Delete the offsets of these partitions, also those of open transactions."""
         commits.forget(self, group_id, partitions)
 
-    def end_transaction(self, producer_id: int, offsets_partition: int, *, committed: bool) -> None:
+    def end_transaction(self, producer_id: int, offsets_partition: int, *, committed: bool) -> Turns[None]:
         """End a producer's transaction for the groups of a ``__consumer_offsets`` partition."""
-        commits.end_transaction(self, producer_id, offsets_partition, committed=committed)
+        return commits.end_transaction(self, producer_id, offsets_partition, committed=committed)
 
     def forget_topics(self, topics: Container[str]) -> None:
         """Delete all groups' offsets of deleted topics, as Kafka does. O(all offsets)."""

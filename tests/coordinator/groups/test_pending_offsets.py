@@ -12,6 +12,7 @@ from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.pending_offsets import PendingOffsets
 from loadwise.coordinator.groups.records import PendingOffsetRecord, PendingOffsetTombstone
 from loadwise.coordinator.groups.service.groups import Groups
+from loadwise.coordinator.turns import whole
 
 A, B = Partition("t", 0), Partition("t", 1)
 
@@ -73,7 +74,7 @@ def test_the_end_of_a_transaction_does_not_undo_a_later_commit(committed: bool) 
     in_transaction = Committer(producer_id=1)
     commit(groups, "g", in_transaction, {A: CommittedOffset(5, -1, ""), B: CommittedOffset(6, -1, "")})
     commit(groups, "g", Committer(), {A: CommittedOffset(9, -1, "")})
-    groups.end_transaction(1, coordinator_partition("g"), committed=committed)
+    whole(groups.end_transaction(1, coordinator_partition("g"), committed=committed))
     found = {partition: each.offset for partition, each in groups.offsets.of("g").items()}
     assert found == {A: 9} | ({B: 6} if committed else {})
 
@@ -85,5 +86,15 @@ def test_of_two_transactions_the_later_commit_counts(ends: tuple[int, int]) -> N
     for producer_id in (1, 2):
         commit(groups, "g", Committer(producer_id=producer_id), {A: CommittedOffset(producer_id, -1, "")})
     for producer_id in ends:
-        groups.end_transaction(producer_id, coordinator_partition("g"), committed=True)
+        whole(groups.end_transaction(producer_id, coordinator_partition("g"), committed=True))
     assert groups.offsets.of("g")[A].offset == 2
+
+
+def test_an_offset_that_is_deleted_while_its_transaction_ends_does_not_come_back() -> None:
+    groups = Groups(GroupLimits())
+    commit(groups, "g", Committer(producer_id=1), {each: CommittedOffset(5, -1, "") for each in (A, B)})
+    ending = groups.end_transaction(1, coordinator_partition("g"), committed=True)
+    next(ending)
+    groups.forget_offsets("g", [A, B])
+    whole(ending)
+    assert groups.offsets.of("g") == {}

@@ -218,6 +218,50 @@ async def test_no_deletion_of_topics_beside_many_groups_stops_the_loop(
     assert work.most < MOST
 
 
+@pytest.mark.parametrize("has_staged", [False, True], ids=["partitions", "offsets"])
+async def test_no_end_of_a_transaction_stops_the_loop(
+    has_staged: bool, coordinator: Coordinator, peer: Peer, other: Peer
+) -> None:
+    watched = Watched(peer, other)
+    producer = await peer.ask(
+        "InitProducerId", 4, transactional_id="x", transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
+    )
+    its = {"transactional_id": "x", "producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
+    if has_staged:
+        topics = [{"name": name, "partitions": [{"partition_index": 0, "committed_offset": 1}]} for name in TOPICS]
+        assert (await peer.ask("AddOffsetsToTxn", 3, group_id="g", **its)).error_code == 0
+        await peer.ask("TxnOffsetCommit", 3, group_id="g", generation_id=-1, member_id="", topics=topics, **its)
+    else:
+        old = {f"v3_and_below_{name}": value for name, value in its.items()}
+        topics = [{"name": name, "partitions": [0]} for name in TOPICS]
+        await peer.ask("AddPartitionsToTxn", 3, v3_and_below_topics=topics, **old)
+    assert (await watched.ask("end", "EndTxn", 3, committed=True, **its)).error_code == 0
+    assert watched.most["end"] < MOST
+    assert (await peer.ask("EndTxn", 3, committed=True, **its)).error_code == 0, "it is complete"
+    if has_staged:
+        answer = await peer.ask("OffsetFetch", 7, group_id="g", topics=None, require_stable=True)
+        assert len(answer.topics) == MANY
+
+
+async def test_a_transaction_ends_though_its_producer_has_disconnected(
+    coordinator: Coordinator, peer: Peer, other: Peer
+) -> None:
+    producer = await peer.ask(
+        "InitProducerId", 4, transactional_id="x", transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
+    )
+    its = {"transactional_id": "x", "producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
+    old = {f"v3_and_below_{name}": value for name, value in its.items()}
+    topics = [{"name": name, "partitions": [0]} for name in TOPICS]
+    await peer.ask("AddPartitionsToTxn", 3, v3_and_below_topics=topics, **old)
+    peer.send(client_request("EndTxn", 3, committed=True, **its))
+    await peer.close()
+    states = set()
+    while "CompleteCommit" not in states:
+        (row,) = (await other.ask("DescribeTransactions", 0, transactional_ids=["x"])).transaction_states
+        states.add(row.transaction_state)
+    assert states <= {"Ongoing", "PrepareCommit", "CompleteCommit"}
+
+
 async def test_it_is_counted(
     coordinator: Coordinator, peer: Peer, other: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
