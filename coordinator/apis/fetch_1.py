@@ -173,7 +173,8 @@ def _response(call: Call[FetchRequest], cluster: Cluster, wanted: list[list[_Wan
                 row.current_leader = current_leader(_Partition.LeaderIdAndEpoch, each.partition)
                 moved.add(each.partition.leader)
             rows.append(row)
-        responses.append(_Topic(topic=topic.topic, topic_id=topic.topic_id, partitions=rows))
+        if rows:
+            responses.append(_Topic(topic=topic.topic, topic_id=topic.topic_id, partitions=rows))
     return FetchResponse(
         error_code=ErrorCode.NONE,
         session_id=0,

@@ -6,6 +6,8 @@ GROUP_ID_NOT_FOUND, KIP-848; v10 topics by id (KIP-516).
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from loadwise.coordinator.calls.call import Call
 from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.groups.events import Committer
@@ -13,14 +15,16 @@ from loadwise.coordinator.groups.offsets import is_too_long
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.handling.access import Need, per_item, topics
 from loadwise.coordinator.handling.commits import Commits
+from loadwise.coordinator.handling.topic_rows import TopicRows
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.turns import Turns
+from loadwise.coordinator.turns import Turns, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import OffsetCommitRequest, OffsetCommitResponse
 
 _EPOCHS = 9
 _RETENTION_TIMES = range(2, 5)
 _BY_ID = 10
+_MISSING = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _Asked = OffsetCommitRequest.OffsetCommitRequestTopic
 _Topic = OffsetCommitResponse.OffsetCommitResponseTopic
 _Row = _Topic.OffsetCommitResponsePartition
@@ -39,16 +43,22 @@ def handle(call: Call[OffsetCommitRequest], cluster: Cluster) -> Turns[OffsetCom
         knows_epochs=call.version >= _EPOCHS,
     )
     commits = Commits(call, cluster, body.group_id, who)
-    topics = []
+    rows: TopicRows[tuple[str, UUID | None], _Row] = TopicRows()
     for topic in body.topics:
-        rows: list[_Row] = []
-        topics.append(_Topic(name=topic.name, topic_id=topic.topic_id, partitions=rows))
+        key, there = (topic.name, topic.topic_id), list[_Row]()
+        name = _name(call, cluster, topic)
+        if name is None or cluster.topics.get(name) is None:
+            rows.missing(key)
         yield from commits.row_made()
         for each in topic.partitions:
-            error = _error(call, cluster, _name(call, cluster, topic), each, commits.offsets)
-            rows.append(_Row(partition_index=each.partition_index, error_code=error))
-            yield from commits.row_made(rows[-1])
+            error = _error(call, cluster, name, each, commits.offsets)
+            row = _Row(partition_index=each.partition_index, error_code=error)
+            (rows.missing(key) if error in _MISSING else there).append(row)
+            yield from commits.row_made(row)
+        rows.add(key, there)
     commits.store()
+    joined = yield from rows.joined()
+    topics = yield from listed(_Topic(name=name, topic_id=id_, partitions=each) for (name, id_), each in joined)
     return OffsetCommitResponse(topics=topics)
 
 

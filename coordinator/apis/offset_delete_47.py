@@ -6,6 +6,7 @@ from loadwise.coordinator.calls.call import Call
 from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.handling.access import Need, per_item, topics
+from loadwise.coordinator.handling.topic_rows import TopicRows
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.turns import Turns, listed
 from loadwise.protocol.error_codes import ErrorCode
@@ -29,30 +30,25 @@ def handle(call: Call[OffsetDeleteRequest], cluster: Cluster) -> Turns[OffsetDel
     if refusal is not ErrorCode.NONE:
         return _refused(call, refusal)
     is_read = group.subscribed_topics()
-    missing: dict[str, list[_Partition]] = {}
-    others: list[tuple[str, list[_Partition]]] = []
+    rows: TopicRows[str, _Partition] = TopicRows()
     for topic in call.body.topics:
         outcome = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic.name in is_read else ErrorCode.NONE
         there = []
+        if cluster.topics.get(topic.name) is None:
+            rows.missing(topic.name)
         yield
         for each in topic.partitions:
             yield
             if cluster.topics.log(topic.name, each.partition_index) is None:
                 row = _Partition(partition_index=each.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                missing.setdefault(topic.name, []).append(row)
+                rows.missing(topic.name).append(row)
                 continue
             there.append(_Partition(partition_index=each.partition_index, error_code=outcome))
             if outcome is ErrorCode.NONE:
                 cluster.groups.forget_offsets(group_id, [Partition(topic.name, each.partition_index)])
-        if there:
-            others.append((topic.name, there))
-    # Kafka answers first what does not exist, and adds to its rows.
-    if missing:
-        for name, rows in others:
-            yield
-            missing.setdefault(name, []).extend(rows)
-        others = list(missing.items())
-    topics = yield from listed(_Topic(name=name, partitions=rows) for name, rows in others)
+        rows.add(topic.name, there)
+    joined = yield from rows.joined()
+    topics = yield from listed(_Topic(name=name, partitions=each) for name, each in joined)
     return OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=topics)
 
 

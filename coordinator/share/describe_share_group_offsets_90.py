@@ -60,6 +60,7 @@ def _describe(call: Call[DescribeShareGroupOffsetsRequest], cluster: Cluster, as
         error = ErrorCode.NOT_COORDINATOR
     else:
         known: dict[str, Sequence[int]] = {}
+        unknown: list[tuple[str, Sequence[int]]] = []
         for topic_id in sorted(group.hard_state.known_topics) if group is not None else ():
             topic = cluster.topics.get_by_id(topic_id)
             if (
@@ -72,9 +73,12 @@ def _describe(call: Call[DescribeShareGroupOffsetsRequest], cluster: Cluster, as
             named: dict[str, dict[int, None]] = {}
             for each in asked.topics:
                 yield
-                named.setdefault(each.topic_name, {}).update(dict.fromkeys(each.partitions))
+                if cluster.topics.get(each.topic_name) is None:
+                    unknown.append((each.topic_name, each.partitions))
+                else:
+                    named.setdefault(each.topic_name, {}).update(dict.fromkeys(each.partitions))
             known = {name: list(numbers) for name, numbers in named.items()}
-        for name, numbers in known.items():
+        for name, numbers in (*unknown, *known.items()):
             yield
             refused = allowed(access, Operation.DESCRIBE, ResourceType.TOPIC, name)
             if refused is ErrorCode.NONE and fails(cluster, asked.group_id, name, numbers):

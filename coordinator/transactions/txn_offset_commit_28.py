@@ -14,11 +14,12 @@ from loadwise.coordinator.groups.offsets import is_too_long
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.handling.access import Need, per_item, topics
 from loadwise.coordinator.handling.commits import Commits
+from loadwise.coordinator.handling.topic_rows import TopicRows
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.outcomes import ProducerAt
 from loadwise.coordinator.transactions.verification import Verification, verified
-from loadwise.coordinator.turns import Turns
+from loadwise.coordinator.turns import Turns, listed
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
@@ -35,10 +36,11 @@ def handle(call: Call[TxnOffsetCommitRequest], cluster: Cluster) -> Turns[TxnOff
     What is valid in one turn is stored together.
     """
     commits = Commits(call, cluster, call.body.group_id, _committer(call), lambda: _error(call, cluster))
-    topics = []
+    rows: TopicRows[str, _Row] = TopicRows()
     for topic in call.body.topics:
-        rows: list[_Row] = []
-        topics.append(_Topic(name=topic.name, partitions=rows))
+        there: list[_Row] = []
+        if cluster.topics.get(topic.name) is None:
+            rows.missing(topic.name)
         yield from commits.row_made()
         for each in topic.partitions:
             partition = Partition(topic.name, each.partition_index)
@@ -51,9 +53,14 @@ def handle(call: Call[TxnOffsetCommitRequest], cluster: Cluster) -> Turns[TxnOff
             else:
                 epoch = each.committed_leader_epoch if call.version >= _LEADER_EPOCH else -1
                 commits.offsets[partition] = CommittedOffset(each.committed_offset, epoch, metadata, cluster.now_ms)
-            rows.append(_Row(partition_index=each.partition_index, error_code=error))
-            yield from commits.row_made(rows[-1])
+            row = _Row(partition_index=each.partition_index, error_code=error)
+            is_missing = error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            (rows.missing(topic.name) if is_missing else there).append(row)
+            yield from commits.row_made(row)
+        rows.add(topic.name, there)
     commits.store()
+    joined = yield from rows.joined()
+    topics = yield from listed(_Topic(name=name, partitions=each) for name, each in joined)
     return TxnOffsetCommitResponse(topics=topics)
 
 
