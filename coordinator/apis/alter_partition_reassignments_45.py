@@ -6,11 +6,11 @@ there is none to cancel.
 
 from __future__ import annotations
 
-from loadwise.coordinator.calls.call import Call, Response
+from loadwise.coordinator.calls.call import Call
 from loadwise.coordinator.calls.rights import Operation
 from loadwise.coordinator.handling import leadership
 from loadwise.coordinator.handling.access import of_cluster
-from loadwise.coordinator.handling.refusals import refusal_in_turns
+from loadwise.coordinator.handling.in_time import in_time
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
@@ -21,10 +21,11 @@ _Asked = AlterPartitionReassignmentsRequest.ReassignableTopic.ReassignablePartit
 _Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 
 
-def handle(call: Call[AlterPartitionReassignmentsRequest], cluster: Cluster) -> Turns[Response]:
-    """Reassign each partition separately, unless the request has no time left, as Kafka's controller finds."""
-    if call.body.timeout_ms <= 0:
-        return (yield from refusal_in_turns(call, ErrorCode.REQUEST_TIMED_OUT))
+@in_time
+def handle(
+    call: Call[AlterPartitionReassignmentsRequest], cluster: Cluster
+) -> Turns[AlterPartitionReassignmentsResponse]:
+    """Reassign each partition separately."""
     responses = []
     for topic in call.body.topics:
         rows = []

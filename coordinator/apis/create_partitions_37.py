@@ -9,12 +9,14 @@ from loadwise.coordinator.calls.call import Call
 from loadwise.coordinator.calls.rights import Operation
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, NAMED_TWICE, TOO_MANY_AT_ONCE, TopicRefusal
 from loadwise.coordinator.handling.access import per_item, topics
+from loadwise.coordinator.handling.in_time import in_time
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.turns import Turns, counted
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import CreatePartitionsRequest, CreatePartitionsResponse
 
 
+@in_time
 def handle(call: Call[CreatePartitionsRequest], cluster: Cluster) -> Turns[CreatePartitionsResponse]:
     """Grow each topic separately; a topic that is named twice does not grow, as in Kafka.
 

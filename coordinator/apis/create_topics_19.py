@@ -17,6 +17,7 @@ from loadwise.coordinator.configs.definitions import BadConfigError
 from loadwise.coordinator.configs.topic_configs import check_topic_configs
 from loadwise.coordinator.handling.access import Access, open_to_all
 from loadwise.coordinator.handling.config_rows import new_topic_rows
+from loadwise.coordinator.handling.in_time import in_time
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.turns import Turns, counted, listed
 from loadwise.protocol.error_codes import ErrorCode
@@ -31,6 +32,7 @@ _FORBIDDEN = TopicRefusal(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization f
 _PROHIBITED = TopicRefusal(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {CLUSTER_METADATA} is prohibited.")
 
 
+@in_time
 def handle(call: Call[CreateTopicsRequest], cluster: Cluster) -> Turns[CreateTopicsResponse]:
     """Create each topic separately; a topic that is named twice is not created, as in Kafka.
 

@@ -14,6 +14,7 @@ from loadwise.coordinator.calls.call import Call
 from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.cluster.topics import Topic
 from loadwise.coordinator.handling.access import MESSAGES, Access, open_to_all
+from loadwise.coordinator.handling.in_time import in_time
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.turns import ROWS_IN_A_TURN, Turns, counted, listed
 from loadwise.protocol.error_codes import ErrorCode
@@ -26,6 +27,7 @@ _TOGETHER = 100
 _Row = DeleteTopicsResponse.DeletableTopicResult
 
 
+@in_time
 def handle(call: Call[DeleteTopicsRequest], cluster: Cluster) -> Turns[DeleteTopicsResponse]:
     """Delete each topic separately, and answer fetches that wait for it."""
     named: Iterable[tuple[str | None, UUID | None]]

@@ -12,6 +12,7 @@ from loadwise.coordinator.calls.rights import Operation
 from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.handling import leadership
 from loadwise.coordinator.handling.access import of_cluster
+from loadwise.coordinator.handling.in_time import in_time
 from loadwise.coordinator.handling.refusals import refusal_in_turns
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.turns import Turns, listed
@@ -23,6 +24,7 @@ _PREFERRED, _UNCLEAN = 0, 1
 _Topic = ElectLeadersResponse.ReplicaElectionResult
 
 
+@in_time
 def handle(call: Call[ElectLeadersRequest], cluster: Cluster) -> Turns[ElectLeadersResponse]:
     """Elect in each partition; null means all, and then only changed ones are in the response."""
     asked = call.body.topic_partitions

@@ -20,6 +20,7 @@ from loadwise.coordinator.cluster.replication import NO_EPOCH, NO_NODE, Replicat
 from loadwise.coordinator.handling.access import per_item, topics
 from loadwise.coordinator.handling.named_twice import EachOnce
 from loadwise.coordinator.handling.new_leaders import current_leader, node_endpoints
+from loadwise.coordinator.handling.refusals import refusal_in_turns
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
@@ -30,7 +31,7 @@ _Partition = _Topic.PartitionData
 _MAX_BYTES = 55 * 1024 * 1024
 """Maximum bytes of a response, whatever the client requests (fetch.max.bytes of the broker)."""
 _SESSIONS = 7
-_READ_COMMITTED = 1
+_ISOLATION_LEVELS = (0, _READ_COMMITTED := 1)
 _WITHOUT_SESSION = (0, -1)
 """Session epochs with all partitions: to start a session, and to end it."""
 _LEADER_EPOCH = 9
@@ -76,6 +77,10 @@ def handle(call: Call[FetchRequest], cluster: Cluster) -> Turns[FetchResponse | 
         )
     version = cluster.topics.version
     wanted = yield from _resolved(call, cluster)
+    if body.isolation_level not in _ISOLATION_LEVELS and any(each.partition for each in chain.from_iterable(wanted)):
+        refusal = yield from refusal_in_turns(call, ErrorCode.UNKNOWN_SERVER_ERROR)
+        assert isinstance(refusal, FetchResponse)
+        return refusal
     missing_bytes = min(body.min_bytes, body.max_bytes, _MAX_BYTES)
     committed_only = body.isolation_level == _READ_COMMITTED
     ends: dict[PartitionLog, int] = {}

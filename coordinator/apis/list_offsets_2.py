@@ -21,6 +21,7 @@ from loadwise.coordinator.cluster.log import NO_OFFSET, NO_TIMESTAMP, PartitionL
 from loadwise.coordinator.cluster.replication import NO_EPOCH
 from loadwise.coordinator.handling.access import per_item, topics
 from loadwise.coordinator.handling.named_twice import EachOnce
+from loadwise.coordinator.handling.refusals import refusal_in_turns
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.turns import Turns
 from loadwise.protocol.error_codes import ErrorCode
@@ -31,7 +32,7 @@ from loadwise.protocol.record_times import ReadingBudget, record_times
 _log = logging.getLogger("loadwise.coordinator")
 _LEADER_EPOCH = 4
 _ISOLATION_LEVEL = 2
-_READ_COMMITTED = 1
+_ISOLATION_LEVELS = (0, _READ_COMMITTED := 1)
 _NEVER = 99
 _SINCE = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}
 """Special timestamps, and the versions that introduced them."""
@@ -41,6 +42,10 @@ _Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 
 def handle(call: Call[ListOffsetsRequest], cluster: Cluster) -> Turns[ListOffsetsResponse]:
     """Look up each partition; repeated ones are answered once, with INVALID_REQUEST, as in Kafka."""
+    if call.version >= _ISOLATION_LEVEL and call.body.isolation_level not in _ISOLATION_LEVELS:
+        refusal = yield from refusal_in_turns(call, ErrorCode.UNKNOWN_SERVER_ERROR)
+        assert isinstance(refusal, ListOffsetsResponse)
+        return refusal
     named: Counter[tuple[str, int]] = Counter()
     for topic in call.body.topics:
         for each in topic.partitions:
@@ -84,7 +89,8 @@ def handle(call: Call[ListOffsetsRequest], cluster: Cluster) -> Turns[ListOffset
                     leader_epoch=epoch,
                 )
             )
-        topics.append(_Topic(name=topic.name, partitions=partitions))
+        if partitions:
+            topics.append(_Topic(name=topic.name, partitions=partitions))
     return ListOffsetsResponse(topics=topics)
 
 

@@ -30,7 +30,8 @@ from loadwise.protocol.messages import body_in_turns
 
 _OPERATIONS = 8
 _CLUSTER_OPERATIONS = range(8, 11)
-_HAS_UNUSED_IDS = range(10, 12)
+_HAS_IDS = 10
+_BY_ID = 12
 _MAX_NAMES = 1000
 """Responses to requests with more names are not cached, since the names are a part of the key."""
 _MAX_KEPT = 64
@@ -87,20 +88,21 @@ def _wanted(call: Call[MetadataRequest]) -> Turns[Wanted]:
 
 
 def _refusal(call: Call[MetadataRequest]) -> Turns[MetadataResponse | None]:
-    """Return the error for topics by id in versions that have the field, and do not use it yet."""
+    """Return the error for topics without a name: by id in versions that do not use it yet, or without an id too."""
     topics = call.body.topics or ()
-    if call.version not in _HAS_UNUSED_IDS:
-        return None
-    for topic in topics:
-        if topic.topic_id or topic.name is None:
-            break
+    has_ids = has_nameless = False
+    for topic in topics if call.version >= _HAS_IDS else ():
+        has_ids |= bool(topic.topic_id)
+        has_nameless |= topic.name is None
         yield
-    else:
+    is_early = call.version < _BY_ID
+    if not ((has_ids or has_nameless) if is_early else (has_nameless and not has_ids)):
         return None
     row = MetadataRequest.MetadataRequestTopic
     named = yield from listed(row(name=topic.name or "", topic_id=topic.topic_id) for topic in topics)
-    message = "Topics are requested by id from version 12 on."
-    refusal = yield from refusal_in_turns(with_body(call, {"topics": named}), ErrorCode.INVALID_REQUEST, message)
+    error = ErrorCode.INVALID_REQUEST if is_early else ErrorCode.UNKNOWN_SERVER_ERROR
+    message = "Topics are requested by id from version 12 on." if is_early else None
+    refusal = yield from refusal_in_turns(with_body(call, {"topics": named}), error, message)
     assert isinstance(refusal, MetadataResponse)
     return refusal
 

@@ -279,7 +279,7 @@ def _make(
     rows = [_creation(topic) for topic in topics if topic.name not in failed]
     if rows:
         api = Api.of("CreateTopics")
-        body = _CreateTopics(topics=rows, timeout_ms=0, validate_only=False)
+        body = _CreateTopics(topics=rows, timeout_ms=1, validate_only=False)
         request = call.request._replace(api=api, version=api.max_version, body=body)
         creation: Call = call._replace(request=request)
         for topic in whole(create_topics.handle(creation, cluster)).topics:

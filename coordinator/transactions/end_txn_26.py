@@ -6,7 +6,7 @@ TRANSACTION_ABORTABLE; v5 an epoch for each transaction (KIP-890), with the next
 
 from __future__ import annotations
 
-from loadwise.coordinator.calls.call import Call, Outcome
+from loadwise.coordinator.calls.call import Call, Later
 from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.handling.access import Need, needs
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -19,7 +19,7 @@ _FENCED = 2
 _BUMPS_EPOCH = 5
 
 
-def handle(call: Call[EndTxnRequest], cluster: Cluster) -> Outcome:
+def handle(call: Call[EndTxnRequest], cluster: Cluster) -> EndTxnResponse | Later:
     """End the transaction, and write its markers before the response."""
     body = call.body
     if ClusterTransactions.of(cluster).is_coordinator(call, body.transactional_id):

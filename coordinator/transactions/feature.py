@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
-from loadwise.coordinator.calls.call import Answer, Call, Later, Outcome
+from loadwise.coordinator.calls.call import Answer, Call, Later
 from loadwise.coordinator.calls.refusal_shapes import BY_INDEX, PARTITIONS, Refused, Rows
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, TRANSACTION_STATE
 from loadwise.coordinator.feature import Feature
@@ -30,6 +30,9 @@ _COORDINATOR_EPOCH = 0
 """The epoch of every transaction coordinator, which its markers contain."""
 _ADDS_PARTITIONS = 12
 """The version of Produce that adds a partition to the transaction."""
+
+
+S = TypeVar("S", bound=Struct)
 
 
 @dataclass(slots=True)
@@ -127,7 +130,7 @@ class ClusterTransactions(Feature):
         """Return whether the call's broker coordinates an id; if not, answer NOT_COORDINATOR."""
         return self._cluster.brokers.coordinates(call.node_id, transactional_id, TRANSACTION_STATE)
 
-    def ended(self, call: Call, markers: Markers | None, response: Struct) -> Outcome:
+    def ended(self, call: Call, markers: Markers | None, response: S) -> S | Later:
         """Write the markers that end a transaction; the response follows once all of them are written."""
         ending = _Ending(self._written(markers), Answer(call, response)) if markers is not None else None
         try:

@@ -7,7 +7,7 @@ which was INVALID_PRODUCER_EPOCH before; v5 TRANSACTION_ABORTABLE. v6 (two-phase
 from __future__ import annotations
 
 from loadwise.coordinator.apis import init_producer_id_22 as idempotent
-from loadwise.coordinator.calls.call import Call, Outcome
+from loadwise.coordinator.calls.call import Call, Later, Outcome
 from loadwise.coordinator.calls.rights import Operation, ResourceType
 from loadwise.coordinator.handling.access import Need, refused_without
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
@@ -27,7 +27,7 @@ _FENCED = 4
 _NEED = Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id")
 
 
-def handle(call: Call[InitProducerIdRequest], cluster: Cluster) -> Outcome:
+def handle(call: Call[InitProducerIdRequest], cluster: Cluster) -> InitProducerIdResponse | Later:
     """Restart the transactional id with a new epoch; without one, assign the next id."""
     transactional_id = call.body.transactional_id
     if transactional_id is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -245,3 +245,99 @@ def test_a_classic_member_rebalances_only_when_there_are_new_targets(broker: Con
     assert [broker.beat(0, epoch) for _ in range(3)] == [0, 0, 0]
     assert broker.beat_as("!a", epoch)[0] == 0
     assert broker.beat(0, epoch) == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def rows(*numbers: int, **fields: Any) -> list[dict[str, Any]]:
+    return [{"partition_index": number, **fields} for number in numbers]
+
+
+def no_time(session: ConsumerSession, **fields: Any) -> dict[str, Any]:
+    return {"timeout_ms": 0, "topics": [{"name": session.topic, **fields}]}
+
+
+def reads(session: ConsumerSession, *names: str) -> dict[str, Any]:
+    partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
+    topics = [{"topic": name, "partitions": [partition]} for name in names]
+    fields = {"replica_id": -1, "max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1000, "isolation_level": 2}
+    return fields | {"session_id": 0, "session_epoch": -1, "topics": topics, "rack_id": ""}
+
+
+def commits(session: ConsumerSession) -> dict[str, Any]:
+    """Topics without partitions, and one that does not exist twice, between others that do."""
+    named = [("x", ()), (session.topic, ()), (session.topic, (0,)), ("x", (0, 0)), (session.topic, (7, 0))]
+    topics = [{"name": name, "partitions": rows(*numbers, committed_offset=1)} for name, numbers in named]
+    return {"group_id": session.group, "generation_id_or_member_epoch": -1, "member_id": "", "topics": topics}
+
+
+def deletes(session: ConsumerSession) -> dict[str, Any]:
+    topics = [{"name": name, "partitions": rows(*numbers)} for name, numbers in [("x", ()), (session.topic, ())]]
+    return {"group_id": session.group, "topics": topics}
+
+
+def errors(answer: Any, names: Sequence[str] = ()) -> Any:
+    """The error codes of an answer and of its rows, after the names of topics: x, or t for another."""
+    if isinstance(answer, list | tuple):
+        return [errors(each, ("name", "topic")) for each in answer]
+    name = next((found for each in names if (found := getattr(answer, each, None)) is not None), None)
+    found = [] if name is None else ["x" if name == "x" else "t"]
+    found += [answer.error_code] if hasattr(answer, "error_code") else []
+    return found + [errors(each) for field in ROWS if (each := getattr(answer, field, None)) is not None]
+
+
+ROWS = ("topics", "responses", "results", "replica_election_results", "markers", "partitions")
+WRONG: dict[str, tuple[str, int, Callable[[ConsumerSession], dict[str, Any]], Any]] = {
+    "elections without time": (
+        "ElectLeaders", 2, lambda _: {"election_type": 0, "topic_partitions": None, "timeout_ms": 0}, [7, []],
+    ),
+    "new topics without time": (
+        "CreateTopics", 5, lambda it: no_time(it, num_partitions=1, replication_factor=1), [[["t", 7]]],
+    ),
+    "new partitions without time": ("CreatePartitions", 2, lambda it: no_time(it, count=3), [[["t", 7]]]),
+    "deletions without time": (
+        "DeleteTopics", 5, lambda it: {"topic_names": [it.topic], "timeout_ms": -1}, [[["t", 7]]],
+    ),
+    "reassignments without time": (
+        "AlterPartitionReassignments", 0,
+        lambda it: no_time(it, partitions=rows(0, replicas=None)), [7, [["t", [[7]]]]],
+    ),
+    "an isolation level that does not exist": (
+        "ListOffsets", 9,
+        lambda it: {
+            "replica_id": -1, "isolation_level": 2,
+            "topics": [{"name": name, "partitions": rows(0, 7, timestamp=-9)} for name in (it.topic, "x")],
+        },
+        [[["t", [[-1], [-1]]], ["x", [[-1], [-1]]]]],
+    ),
+    "offsets of topics without partitions": (
+        "ListOffsets", 1, lambda it: {"replica_id": -1, "topics": [{"name": it.topic, "partitions": []}]}, [[]],
+    ),
+    "a fetch at an isolation level that does not exist": (
+        "Fetch", 12, lambda it: reads(it, it.topic, "x"), [-1, [["t", [[-1]]], ["x", [[-1]]]]],
+    ),
+    "the same of nothing that exists": ("Fetch", 12, lambda it: reads(it, "x"), [0, [["x", [[3]]]]]),
+    "topics without a name and an id": (
+        "Metadata", 12,
+        lambda it: {"topics": [{"name": None}, {"name": it.topic}], "allow_auto_topic_creation": False},
+        [0, [["t", -1, []], ["t", -1, []]]],
+    ),
+    "commits of what does not exist": (
+        "OffsetCommit", 8, commits, [[["x", [[3], [3]]], ["t", [[3], [0], [0]]]]],
+    ),
+    "deletions of offsets of what does not exist": ("OffsetDelete", 0, deletes, [0, [["x", []]]]),
+    "a marker without partitions": (
+        "WriteTxnMarkers", 1,
+        lambda it: {
+            "markers": [
+                {"producer_id": 5, "producer_epoch": 0, "transaction_result": True, "coordinator_epoch": 0,
+                 "topics": [{"name": it.topic, "partition_indexes": []}]}
+            ]
+        },
+        [[]],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_it_answers_wrong_requests_so(broker: ConsumerSession, what: str) -> None:
+    api, version, fields, answer = WRONG[what]
+    assert errors(broker.ask(api, version, **fields(broker))) == answer
