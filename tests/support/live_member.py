@@ -18,6 +18,7 @@ import time
 
 from offsets import Offsets
 
+from loadwise import LiveSettings
 from loadwise.demo.pace import TokenBucket
 
 REPORT_S = 0.2
@@ -197,6 +198,8 @@ def options(args):
         "heartbeat_interval_ms": 500,
         **json.loads(args.more),
     }
+    if "live" in config:
+        config["live"] = LiveSettings(**config["live"])
     if args.instance:
         config["group_instance_id"] = args.instance
     return config
