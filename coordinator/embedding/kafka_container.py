@@ -50,6 +50,8 @@ _ELSEWHERE = ("192.0.2.1", 9)
 """An address that does not exist (RFC 5737). Connecting a UDP socket to it sends nothing, but picks the route."""
 _NEEDLESS = frozenset({"name", "network", "network_aliases", "ports", "docker_client_kw", "_wait_strategy"})
 """Arguments for Docker that lose nothing here; of the others a warning says that they have no effect."""
+_REFUSED = ("transferables", "volumes", "command")
+"""Arguments for Docker that would make it another broker."""
 _NO_FILES = "pass settings by with_env, certificates and users by security=Security(...)"
 
 
@@ -95,15 +97,11 @@ class KafkaContainer:
         self._host_port = 0
         self._advertised_host: str | None = None
         self._running: ThreadedCoordinator | None = None
-        if docker.pop("transferables", None):
+        if any(docker.pop(each, None) for each in _REFUSED):
             self._no_copies()
         _warn_of(sorted(docker.keys() - _NEEDLESS))
 
     # ---- how it is configured ----
-
-    def with_kraft(self) -> Self:
-        """Do nothing; there is no ZooKeeper here."""
-        return self
 
     def with_cluster_id(self, cluster_id: str) -> Self:
         """Set the cluster's id."""
@@ -142,52 +140,29 @@ class KafkaContainer:
         self._advertised_host = host
         return self
 
-    def with_exposed_ports(self, *ports: str | int) -> Self:
-        """Do nothing; its port is always open."""
-        return self
-
-    def with_network(self, network: object) -> Self:
-        """Do nothing; containers on every network of this machine reach `get_bootstrap_server`."""
-        return self
-
-    def with_network_aliases(self, *aliases: str) -> Self:
-        """Do nothing; to use an alias in a container, add an extra host (``docs/testing.md``)."""
-        return self
-
-    def with_name(self, name: str) -> Self:
-        """Do nothing."""
-        return self
-
     def with_kwargs(self, **docker: Any) -> Self:
         """Do nothing, and warn: there is no container to pass these to."""
         _warn_of(sorted(docker))
         return self
 
-    def with_command(self, command: str | list[str]) -> Self:
-        """Do nothing, and warn: there is no container that runs it."""
-        _warn_of(["with_command"])
-        return self
+    def with_command(self, command: str | list[str]) -> NoReturn:
+        """Raise `BadClusterError`, because there is no container that runs it."""
+        self._no_copies()
 
-    def with_volume_mapping(self, host: object, container: str, mode: str = "ro") -> Self:
-        """Do nothing, and warn: there are no files in it."""
-        _warn_of(["with_volume_mapping"])
-        return self
-
-    def with_tmpfs_mount(self, container_path: str, size: str | None = None) -> Self:
-        """Do nothing; all data is in memory anyway."""
-        return self
+    def with_volume_mapping(self, host: object, container: str, mode: str = "ro") -> NoReturn:
+        """Raise `BadClusterError`, because there is no container to map files into."""
+        self._no_copies()
 
     def with_copy_into_container(self, transferable: object, destination_in_container: str, mode: int = 0o644) -> Self:
         """Raise `BadClusterError`, because there is no container to copy into."""
         self._no_copies()
 
-    def maybe_emulate_amd64(self) -> Self:
-        """Do nothing; there is no image."""
+    def _needless(self, *_: object, **__: object) -> Self:
+        """Do nothing: all clients reach the coordinator, its data is in memory, and `start` waits until it is ready."""
         return self
 
-    def waiting_for(self, strategy: object) -> Self:
-        """Do nothing; `start` returns once clients can connect."""
-        return self
+    with_kraft = with_name = with_exposed_ports = with_network = with_network_aliases = _needless
+    with_tmpfs_mount = waiting_for = maybe_emulate_amd64 = _needless
 
     # ---- running ----
 
@@ -305,7 +280,7 @@ class KafkaContainer:
         self.stop()
 
     def _no_copies(self) -> NoReturn:
-        raise BadClusterError(f"there is no container here to copy files into: {_NO_FILES}")
+        raise BadClusterError(f"there is no container here for files and commands: {_NO_FILES}")
 
     def _configured(self) -> tuple[BrokerSettings, Security | None]:
         """Return the settings that the variables make, by the rule of Kafka's images (``KafkaDockerWrapper``)."""

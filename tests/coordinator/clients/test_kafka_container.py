@@ -82,7 +82,7 @@ def test_it_takes_what_testcontainers_class_takes(ours: type[KafkaContainer]) ->
     public = {name for name in dir(theirs) if not name.startswith("_")} - OF_ITS_START
     assert public - set(dir(ours)) == set()
     for name in public:
-        if callable(getattr(theirs, name)):
+        if callable(getattr(theirs, name)) and getattr(ours, name) is not ours._needless:  # which takes everything
             assert _parameters(getattr(ours, name)) == _parameters(getattr(theirs, name)), name
 
 
@@ -206,10 +206,9 @@ def test_a_line_that_is_no_variable_is_refused(line: str, text: str, tmp_path: P
 
 def test_what_docker_would_have_done_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("WARNING", logger="loadwise.coordinator"):
-        KafkaContainer(name="kafka", volumes=[], privileged=True).with_command("ls").with_kwargs(mem_limit="1g")
-        KafkaContainer().with_volume_mapping("/here", "/there").with_tmpfs_mount("/var/lib/kafka", "256m")
+        KafkaContainer(name="kafka", volumes=[], privileged=True).with_kwargs(mem_limit="1g").with_name("kafka")
     told = [record.getMessage().partition(" has no effect")[0] for record in own_log(caplog)]
-    assert told == ["privileged", "volumes", "with_command", "mem_limit", "with_volume_mapping"]
+    assert told == ["privileged", "mem_limit"]
 
 
 @pytest.mark.parametrize(
@@ -218,6 +217,9 @@ def test_what_docker_would_have_done_is_a_warning(caplog: pytest.LogCaptureFixtu
         lambda each: each.with_copy_into_container(b"", "/etc/kafka/server.properties"),
         lambda each: each.copy_into_container(b"", "/etc/kafka/server.properties"),
         lambda each: each.create_file(b"", "/etc/kafka/server.properties"),
+        lambda each: each.with_command("kafka-topics --list"),
+        lambda each: each.with_volume_mapping("/here", "/etc/kafka"),
+        lambda _: KafkaContainer(volumes=[("/here", "/etc/kafka", "ro")]),
         lambda each: each.copy_from_container("/var/log", "log"),
         lambda each: each.get_container_info(),
         lambda each: each.get_container_id(),
