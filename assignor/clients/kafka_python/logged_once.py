@@ -2,7 +2,7 @@
 
 A member without records or a lag reader logs messages that its user cannot act on, hundreds of times a second while a
 broker is down. Problems that the user can act on are raised or reported elsewhere. kafka-python's clients share their
-loggers; the thread identifies the client.
+loggers; the thread identifies the client. The loggers are filtered as long as there are such threads.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from threading import Thread
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, finalize
 
 QUIET_S = 60.0
 """A hidden client's warning or error is logged if it had none for this long."""
@@ -27,7 +27,7 @@ class _FirstOfATrouble(logging.Filter):
         if record.levelno < logging.WARNING:
             return True
         for thread, last in list(self.last.items()):
-            if thread.ident == record.thread:
+            if thread.ident == record.thread and thread.is_alive():  # numbers of dead threads are used again
                 if _is_raised(record) or _is_of_the_loop(record):
                     return False
                 self.last[thread] = max(last, record.created)
@@ -59,7 +59,17 @@ def log_nothing(thread: Thread) -> None:
 
 
 def _begin(thread: Thread, last: float) -> None:
+    finalize(thread, _end).atexit = False  # before the next line: what is called last comes first
     _filter.last[thread] = last
-    for name in list(logging.root.manager.loggerDict):
-        if name.startswith("kafka."):
-            logging.getLogger(name).addFilter(_filter)
+    for logger in _loggers():
+        logger.addFilter(_filter)
+
+
+def _end() -> None:
+    if not _filter.last:
+        for logger in _loggers():
+            logger.removeFilter(_filter)
+
+
+def _loggers() -> list[logging.Logger]:
+    return [logging.getLogger(name) for name in list(logging.root.manager.loggerDict) if name.startswith("kafka.")]

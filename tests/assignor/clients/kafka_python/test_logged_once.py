@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 
 import pytest
 
+from loadwise.assignor.clients.kafka_python import logged_once
 from loadwise.assignor.clients.kafka_python.logged_once import log_nothing, log_once
 
 
@@ -33,3 +35,19 @@ def test_the_event_loop_of_an_unseen_client_warns_of_nothing(how, levels, caplog
     thread.start()
     thread.join()
     assert [record.levelname for record in caplog.records if record.thread == thread.ident] == levels
+
+
+def test_the_loggers_of_kafka_python_are_filtered_only_while_there_are_unseen_clients(monkeypatch):
+    only = logged_once._FirstOfATrouble()  # clients of other tests may still be there
+    monkeypatch.setattr(logged_once, "_filter", only)
+    logger = logging.getLogger("kafka.net.connection")
+    threads = [threading.Thread(), threading.Thread()]
+    for thread in threads:
+        log_once(thread)
+    assert only in logger.filters
+    del thread, threads[0]
+    gc.collect()
+    assert only in logger.filters
+    threads.clear()
+    gc.collect()
+    assert only not in logger.filters
