@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -36,12 +39,34 @@ class Bounds:
 
     def excess(self, load: Floats) -> Floats:
         """How much loads are outside the bounds, over all resources."""
-        total: Floats = _above(load, self.limit).sum(axis=-1)
+        total = _summed(_above(load, self.limit))
         if self.capacity is not None:
-            total += BEYOND * _above(load, self.capacity).sum(axis=-1)
+            total += BEYOND * _summed(_above(load, self.capacity))
         if self.lower is not None:
-            total += _above(self.lower, load).sum(axis=-1)
+            total += _summed(_above(self.lower, load))
         return total
+
+    def of_one(self) -> Callable[[int, Sequence[float]], float]:
+        """Return `excess` for one broker and its load, in plain floats: arrays of three numbers take 20 times as long."""
+        limits = self.limit.tolist()
+        nothing = [[math.inf] * len(limits[0])] * len(limits)
+        capacities = nothing if self.capacity is None else self.capacity.tolist()
+        lowers = [[0.0] * len(limits[0])] * len(limits) if self.lower is None else self.lower.tolist()
+
+        def excess(broker: int, load: Sequence[float]) -> float:
+            total = 0.0
+            for carried, limit, capacity, lower in zip(
+                load, limits[broker], capacities[broker], lowers[broker], strict=True
+            ):
+                if carried > limit:
+                    total += carried - limit
+                if carried > capacity:
+                    total += BEYOND * (carried - capacity)
+                if carried < lower:
+                    total += lower - carried
+            return total
+
+        return excess
 
     def total_excess(self, load: Floats) -> Floats:
         """The same over all brokers less what is allowed, of many placements at once.
@@ -56,6 +81,11 @@ class Bounds:
         if self.lower is not None:
             total += _above(self.lower, load).reshape(rows) @ ones
         return np.maximum(total - self.allowed, 0.0) if self.allowed else total
+
+
+def _summed(rows: Floats) -> Floats:
+    """Return the sums of short rows; numpy's own take several times as long."""
+    return reduce(np.add, (rows[..., column] for column in range(rows.shape[-1])))
 
 
 def _above(load: Floats, limit: Floats) -> Floats:

@@ -94,17 +94,19 @@ def _leader_changes(placement: Placement, bounds: Bounds, broker: int) -> list[_
     source, target = rows[index, 0], rows[index, column]
     possible = (target != NONE) & ~placement.closed[target] & ~placement.excluded[source]
     index, column, source, target = index[possible], column[possible], source[possible], target[possible]
-    load = placement.load.copy()
+    weight, excess = extra[index], bounds.excess(placement.load)
+    left = excess[source] - bounds.of(source).excess(placement.load[source] - weight)
+    gains = left - (bounds.of(target).excess(placement.load[target] + weight) - excess[target])
+    load, excess_of = placement.load.tolist(), bounds.of_one()
 
-    def gain(some: Rows) -> Floats:
-        from_, to, weight = source[some], target[some], extra[index[some]]
-        here, there = bounds.of(from_), bounds.of(to)
-        left = here.excess(load[from_]) - here.excess(load[from_] - weight)
-        came: Floats = there.excess(load[to] + weight) - there.excess(load[to])
-        return left - came
+    def gain(best: int) -> float:
+        from_, to, carried = int(source[best]), int(target[best]), weight[best].tolist()
+        without = [here - each for here, each in zip(load[from_], carried, strict=True)]
+        with_it = [there + each for there, each in zip(load[to], carried, strict=True)]
+        left = excess_of(from_, load[from_]) - excess_of(from_, without)
+        return left - (excess_of(to, with_it) - excess_of(to, load[to]))
 
-    gains = gain(np.arange(len(index)))
-    enough = (1.0 - _AT_ONCE) * float(bounds.of(broker).excess(load[broker]))
+    enough = (1.0 - _AT_ONCE) * float(excess[broker])
     changes: list[_Change] = []
     changed: set[int] = set()
     misses = 0
@@ -112,17 +114,17 @@ def _leader_changes(placement: Placement, bounds: Bounds, broker: int) -> list[_
         if gains[best] < LEAST or misses > _MISSES:
             break
         row = int(index[best])
-        if row in changed or (changes and gain(np.array([best]))[0] < _ALIKE * gains[best]):
+        if row in changed or (changes and gain(best) < _ALIKE * gains[best]):
             misses += 1
             continue
         misses = 0
         changed.add(row)
-        load[source[best]] -= extra[row]
-        load[target[best]] += extra[row]
+        for at, sign in ((source[best], -1.0), (target[best], 1.0)):
+            load[at] = [here + sign * each for here, each in zip(load[at], weight[best].tolist(), strict=True)]
         replicas = rows[row].copy()
         replicas[[0, column[best]]] = replicas[[column[best], 0]]
         changes.append(_Change(int(held[row]), replicas))
-        if float(bounds.of(broker).excess(load[broker])) <= enough:
+        if excess_of(broker, load[broker]) <= enough:
             break
     return changes
 
