@@ -1,4 +1,4 @@
-"""The rates of members whose backlog has grown in two intervals between notes in a row, which is their capacity.
+"""The rates of members whose backlog has grown in some intervals between notes in a row, which is their capacity.
 
 The notes have the times of commits by the member's own clock, so the rate is exact. A pause or a slow record lies
 within one interval, because the member commits nothing meanwhile, and the backlog shrinks in the next one.

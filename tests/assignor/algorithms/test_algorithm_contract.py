@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from group_strategies import Group, groups
@@ -13,10 +14,14 @@ from loadwise.assignor.algorithms import ALGORITHMS, ON_REQUEST, algorithm
 from loadwise.assignor.errors import UnknownAssignorError
 from loadwise.assignor.model import NOBODY, Assignor
 from loadwise.assignor.staging import stage
-from loadwise.assignor.strategy import strategies
+from loadwise.assignor.strategy import StrategyName, strategies
 
 EVERY = ALGORITHMS | ON_REQUEST
 every_algorithm = pytest.mark.parametrize("assignor", EVERY.values(), ids=list(EVERY))
+
+
+def test_type_checkers_know_the_name_of_each_strategy() -> None:
+    assert set(get_args(StrategyName)) == strategies().keys()
 
 
 @every_algorithm
