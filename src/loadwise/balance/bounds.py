@@ -47,17 +47,20 @@ class Bounds:
         return total
 
     def of_one(self) -> Callable[[int, Sequence[float]], float]:
-        """Return `excess` for one broker and its load, in plain floats: arrays of three numbers take 20 times as long."""
-        limits = self.limit.tolist()
-        nothing = [[math.inf] * len(limits[0])] * len(limits)
-        capacities = nothing if self.capacity is None else self.capacity.tolist()
-        lowers = [[0.0] * len(limits[0])] * len(limits) if self.lower is None else self.lower.tolist()
+        """Return `excess` of one broker and its load in plain floats: short arrays take 20 times as long."""
+        known: dict[int, list[tuple[float, float, float]]] = {}
+        resources = self.limit.shape[-1]
+
+        def row(broker: int) -> list[tuple[float, float, float]]:
+            capacity = [math.inf] * resources if self.capacity is None else self.capacity[broker].tolist()
+            lower = [0.0] * resources if self.lower is None else self.lower[broker].tolist()
+            return list(zip(self.limit[broker].tolist(), capacity, lower, strict=True))
 
         def excess(broker: int, load: Sequence[float]) -> float:
+            if broker not in known:
+                known[broker] = row(broker)
             total = 0.0
-            for carried, limit, capacity, lower in zip(
-                load, limits[broker], capacities[broker], lowers[broker], strict=True
-            ):
+            for carried, (limit, capacity, lower) in zip(load, known[broker], strict=True):
                 if carried > limit:
                     total += carried - limit
                 if carried > capacity:

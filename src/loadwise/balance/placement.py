@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from copy import copy
+from typing import NamedTuple
 
 import numpy as np
 
 from loadwise.balance.bounds import Bounds
 from loadwise.balance.rows import NONE, ClusterRows, Floats, Mask, Rows
+
+
+class Replicas(NamedTuple):
+    """Some replicas; nothing changes the arrays."""
+
+    partitions: Rows
+    columns: Rows
+    weight: Floats
+    """By resources: what each loads its broker with."""
 
 
 class Placement:
@@ -31,12 +41,15 @@ class Placement:
             for partition, broker in enumerate(column.tolist()):
                 if broker != NONE:
                     self._held[broker].add(partition)
+        self._on: dict[int, Replicas] = {}
+        """Those that were asked for and have not changed since."""
 
     def copy(self) -> Placement:
         """The same placement, to be changed apart from this one."""
         copied = copy(self)
         copied.replicas, copied.load, copied.racks = self.replicas.copy(), self.load.copy(), self.racks.copy()
         copied._held = [held.copy() for held in self._held]
+        copied._on = self._on.copy()
         return copied
 
     def put(self, partition: int, replicas: Rows) -> None:
@@ -52,19 +65,26 @@ class Placement:
                 if new != NONE:
                     self.load[new] += weight
         for broker in now:
+            self._on.pop(broker, None)
             if broker != NONE and broker not in then:
                 self._held[broker].discard(partition)
         for broker in then:
+            self._on.pop(broker, None)
             if broker != NONE and broker not in now:
                 self._held[broker].add(partition)
         self.replicas[partition] = replicas
 
-    def held(self, broker: int) -> Rows:
-        """The partitions with a replica on this broker that may change, in order."""
-        on = self._held[broker]
-        partitions = np.fromiter(on, np.intp, len(on))
-        partitions.sort()
-        return partitions[~self.fixed[partitions]]
+    def on(self, broker: int) -> Replicas:
+        """The replicas on a broker that may change, in the order of partitions."""
+        found = self._on.get(broker)
+        if found is None:
+            held = self._held[broker]
+            partitions = np.fromiter(held, np.intp, len(held))
+            partitions.sort()
+            partitions = partitions[~self.fixed[partitions]]
+            columns = (self.replicas[partitions] == broker).argmax(axis=1)
+            found = self._on[broker] = Replicas(partitions, columns, self.weight(partitions, columns))
+        return found
 
     def excess(self, bounds: Bounds) -> float:
         """How much all brokers together carry outside of their bounds, in units."""

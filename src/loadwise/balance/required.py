@@ -20,9 +20,7 @@ def empty(placement: Placement, bounds: Bounds) -> None:
     held = np.bincount(placement.replicas[placement.replicas != NONE], minlength=len(placement.load))
     every = np.arange(len(placement.load))
     for broker in np.flatnonzero(placement.emptied):
-        partitions = placement.held(int(broker))
-        columns = (placement.replicas[partitions] == broker).argmax(axis=1)
-        weight = placement.weight(partitions, columns)
+        partitions, columns, weight = placement.on(int(broker))
         for index in np.argsort(-weight.max(axis=1), kind="stable"):
             permitted = placement.permitted(partitions[[index]], columns[[index]], every)[0]
             targets = np.flatnonzero(permitted)

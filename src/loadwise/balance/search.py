@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from loadwise.balance.bounds import LEAST, Bounds
-from loadwise.balance.placement import Placement
+from loadwise.balance.placement import Placement, Replicas
 from loadwise.balance.rows import NONE, Floats, Mask, Rows
 
 _ALIKE = 0.9
@@ -76,7 +76,7 @@ def _changes(placement: Placement, bounds: Bounds, broker: int) -> list[_Change]
 
 def _leader_changes(placement: Placement, bounds: Bounds, broker: int) -> list[_Change]:
     """The leaders on this broker that other replicas should take over, or those that it should take over."""
-    held = placement.held(broker)
+    held = placement.on(broker).partitions
     if not held.size:
         return []
     rows = placement.replicas[held]
@@ -97,14 +97,13 @@ def _leader_changes(placement: Placement, bounds: Bounds, broker: int) -> list[_
     weight, excess = extra[index], bounds.excess(placement.load)
     left = excess[source] - bounds.of(source).excess(placement.load[source] - weight)
     gains = left - (bounds.of(target).excess(placement.load[target] + weight) - excess[target])
-    load, excess_of = placement.load.tolist(), bounds.of_one()
+    load, excess_of = _Loads(placement), bounds.of_one()
 
     def gain(best: int) -> float:
         from_, to, carried = int(source[best]), int(target[best]), weight[best].tolist()
-        without = [here - each for here, each in zip(load[from_], carried, strict=True)]
-        with_it = [there + each for there, each in zip(load[to], carried, strict=True)]
-        left = excess_of(from_, load[from_]) - excess_of(from_, without)
-        return left - (excess_of(to, with_it) - excess_of(to, load[to]))
+        here, there = load[from_], load[to]
+        left = excess_of(from_, here) - excess_of(from_, _plus(here, carried, -1.0))
+        return left - (excess_of(to, _plus(there, carried, 1.0)) - excess_of(to, there))
 
     enough = (1.0 - _AT_ONCE) * float(excess[broker])
     changes: list[_Change] = []
@@ -119,8 +118,8 @@ def _leader_changes(placement: Placement, bounds: Bounds, broker: int) -> list[_
             continue
         misses = 0
         changed.add(row)
-        for at, sign in ((source[best], -1.0), (target[best], 1.0)):
-            load[at] = [here + sign * each for here, each in zip(load[at], weight[best].tolist(), strict=True)]
+        for at, sign in ((int(source[best]), -1.0), (int(target[best]), 1.0)):
+            load[at] = _plus(load[at], weight[best].tolist(), sign)
         replicas = rows[row].copy()
         replicas[[0, column[best]]] = replicas[[column[best], 0]]
         changes.append(_Change(int(held[row]), replicas))
@@ -320,18 +319,29 @@ def _a_byte(gain: Floats, moved_bytes: Floats) -> Floats:
     return np.where(gain < LEAST, 0.0, gain / np.maximum(moved_bytes, LEAST))
 
 
-class _Replicas(NamedTuple):
-    """Replicas, most often those on one broker."""
+class _Loads(dict[int, list[float]]):
+    """The load of each broker that is asked for, in plain floats."""
 
-    partitions: Rows
-    columns: Rows
-    weight: Floats
+    def __init__(self, placement: Placement) -> None:
+        super().__init__()
+        self._placement = placement
+
+    def __missing__(self, broker: int) -> list[float]:
+        load: list[float] = self._placement.load[broker].tolist()
+        self[broker] = load
+        return load
+
+
+def _plus(load: list[float], weight: list[float], sign: float) -> list[float]:
+    return [carried + sign * each for carried, each in zip(load, weight, strict=True)]
+
+
+class _Replicas(Replicas):
+    """Replicas, most often those on one broker, to choose from."""
 
     @classmethod
     def on(cls, placement: Placement, broker: int) -> _Replicas:
-        partitions = placement.held(broker)
-        columns = (placement.replicas[partitions] == broker).argmax(axis=1)
-        return cls(partitions, columns, placement.weight(partitions, columns))
+        return cls(*placement.on(broker))
 
     def only(self, some: Mask | Rows) -> _Replicas:
         """Some of them."""
