@@ -46,6 +46,15 @@ class Bounds:
             total += _summed(_above(self.lower, load))
         return total
 
+    def excess_by(self, loads: Sequence[Floats]) -> Floats:
+        """Return the same for one broker with many loads, which come by resource: an array for each."""
+        total: Floats = reduce(np.add, map(_above, loads, self.limit.tolist()))
+        if self.capacity is not None:
+            total += BEYOND * reduce(np.add, map(_above, loads, self.capacity.tolist()))
+        if self.lower is not None:
+            total += reduce(np.add, map(_above, self.lower.tolist(), loads))
+        return total
+
     def of_one(self) -> Callable[[int, Sequence[float]], float]:
         """Return `excess` of one broker and its load in plain floats: short arrays take 20 times as long."""
         known: dict[int, list[tuple[float, float, float]]] = {}
@@ -91,6 +100,6 @@ def _summed(rows: Floats) -> Floats:
     return reduce(np.add, (rows[..., column] for column in range(rows.shape[-1])))
 
 
-def _above(load: Floats, limit: Floats) -> Floats:
-    above = load - limit
+def _above(load: Floats | float, limit: Floats | float) -> Floats:
+    above: Floats = np.subtract(load, limit)
     return np.maximum(above, 0.0, out=above)

@@ -292,8 +292,9 @@ def _swap(placement: Placement, bounds: Bounds, broker: int) -> list[_Change]:
         if not here.columns.size or not there.columns.size:
             continue
         here, there = here.spread(resource), there.spread(resource)
-        change = here.weight[:, None] - there.weight
-        then = own.excess(load[broker] - change) + bounds.of(other).excess(load[other] + change)
+        change = [mine[:, None] - theirs for mine, theirs in zip(here.weight.T, there.weight.T, strict=True)]
+        then = own.excess_by([at - each for at, each in zip(load[broker].tolist(), change, strict=True)])
+        then += bounds.of(other).excess_by([at + each for at, each in zip(load[other].tolist(), change, strict=True)])
         gain = excess[broker] + excess[other] - then
         moved = here.moved_bytes(placement, broker, np.array([other]))
         moved = moved + there.moved_bytes(placement, other, np.array([broker]))[:, 0]
