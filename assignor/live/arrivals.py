@@ -76,9 +76,9 @@ def arrived(known: Arrivals, end: Floats, now_ms: int, tuning: ArrivalsTuning) -
 
 
 def lasting(known: Arrivals, tuning: ArrivalsTuning) -> Floats:
-    """Return float64[P]: confirmed rates, or those since the reading before if they are certainly less.
+    """Return float64[P]: confirmed rates, or the newest ones if they are certainly lower.
 
-    A burst may be over. There must be two readings.
+    A burst may be over, so a lower rate applies at once. Needs at least two readings.
     """
     seconds = (known.times_ms[-1] - known.times_ms[-2]) / 1000
     newest = (known.ends[-1] - known.ends[-2]) / seconds

@@ -36,8 +36,8 @@ _PROHIBITED = TopicRefusal(ErrorCode.INVALID_REQUEST, f"Creation of internal top
 def handle(call: Call[CreateTopicsRequest], cluster: Cluster) -> Turns[CreateTopicsResponse]:
     """Create each topic separately; a topic that is named twice is not created, as in Kafka.
 
-    Topics that the client may not create get an error. It sees the configs of those that it may describe.
-    A request for more than `MAX_NEW_PARTITIONS` fails as a whole, as in Kafka, because other clients wait meanwhile.
+    Topics that the client may not create get an error. The response has the configs of those that it may describe.
+    A request for more than `MAX_NEW_PARTITIONS` fails as a whole, as in Kafka, because other clients have to wait.
     """
     names = yield from counted(topic.name for topic in call.body.topics)
     access = Access(call, cluster)

@@ -1,4 +1,4 @@
-"""Producer ids, none of which is handed out twice. Mirrors Kafka's ``ProducerIdControlManager``, blocks and all."""
+"""Producer ids, each handed out only once. Mirrors Kafka's ``ProducerIdControlManager``, including its blocks."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from loadwise.coordinator.cluster.records import ProducerIdsRecord
 from loadwise.coordinator.keeper import NOTHING, Keeper
 
 BLOCK_SIZE = 1000
-"""Ids that are kept as handed out at a time (``ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE``)."""
+"""The number of ids that are reserved at a time (``ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE``)."""
 
 
 class ProducerIds:
-    """Gives an id whenever it is called, from ``first`` on."""
+    """Returns a new id each time it is called, starting at ``first``."""
 
     def __init__(self, first: int, keeper: Keeper = NOTHING) -> None:
         self._next = first
@@ -18,7 +18,7 @@ class ProducerIds:
         self._keeper = keeper
 
     def __call__(self) -> int:
-        """An id that was never given out."""
+        """Return an id that was never handed out before."""
         if self._next >= self._kept_to:
             self._kept_to = self._next + BLOCK_SIZE
             record = self.record()
@@ -32,5 +32,5 @@ class ProducerIds:
         return ProducerIdsRecord(next_id=self._kept_to)
 
     def load(self, record: ProducerIdsRecord) -> None:
-        """Go on behind what another one may have handed out, and behind what this one has."""
+        """Continue after all ids that the saved record covers, and after those of this object."""
         self._next = self._kept_to = max(self._kept_to, record.next_id)

@@ -89,7 +89,7 @@ class FaultInjector:
         return self._passed(self.router.go_on(now_ms), now_ms)
 
     def operate(self, operation: Callable[[Groups, int], Iterable[Reply]], now_ms: int) -> list[Answer]:
-        """Run an operation on the groups that no client requested."""
+        """Run an operation on the groups without a client request."""
         return self._passed(self.router.operate(operation, now_ms), now_ms)
 
     def forget(self, token: Token) -> None:

@@ -1,8 +1,8 @@
 """A data directory: the values and record batches of a cluster in one SQLite database, with a write-ahead log.
 
-Changes are written when `Directory.commit` is called, all of them or none; after that they survive the end of
-the process, however that comes. It survives a loss of power up to SQLite's last checkpoint, as Kafka's records survive
-it up to the last flush of the system. One process at a time may have a directory open.
+`Directory.commit` writes all changes or none. Once it has returned, they survive the end of the process, even a kill.
+After a power failure, the changes up to SQLite's last checkpoint are left, as Kafka's records are up to the operating
+system's last flush. Only one process at a time can open a directory.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _DROP_LOG = "DELETE FROM batches WHERE topic = ? AND partition = ?"
 
 
 class Directory(DataDirectory):
-    """Opens a data directory, or makes it. Raises `DataDirError` where that cannot be, and `MissingLibraryError`.
+    """Opens a data directory, or creates it. Raises `DataDirError` if that fails, and `MissingLibraryError`.
 
-    ``accept_data_loss``: go on where acknowledged writes are missing, which is a `LostWritesError` otherwise.
+    ``accept_data_loss``: continue even if acknowledged writes are missing, instead of raising `LostWritesError`.
     """
 
     def __init__(self, path: str | PathLike[str], *, accept_data_loss: bool = False) -> None:

@@ -1,8 +1,8 @@
-"""The positions of a stream, and the offset ranges between two of them. Pure: Kafka's answers are arguments.
+"""The positions of a stream, and the offset ranges between two of them.
 
-A position is the next offset to be read. Its JSON is that of Spark's Kafka integration in a checkpoint,
-``{"topic": {"0": 123}}``, so that either source continues where the other stopped (``KafkaSourceOffset``,
-``JsonUtils``). Limits work as in ``KafkaMicroBatchStream``.
+Pure: Kafka's responses are passed in as arguments. A position is the next offset to be read. Its JSON is that of
+Spark's Kafka integration in a checkpoint, ``{"topic": {"0": 123}}``, so that either source continues where the other
+stopped (``KafkaSourceOffset``, ``JsonUtils``). Limits work as in ``KafkaMicroBatchStream``.
 """
 
 from __future__ import annotations

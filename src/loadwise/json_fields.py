@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 from loadwise.nearest import near_or_all
 
 MISSING = object()
-"""The value of a field that is left out, as another default would be taken for the user's."""
+"""The value of a missing field. Any other default could also be a value that the user wrote."""
 
 
 class JsonFields:
-    """Returns values as what they must be; raises an ``error`` of this class for others."""
+    """Returns values with the expected type; raises an ``error`` of this class for all others."""
 
     def __init__(self, error: type[Exception], *, largest: float) -> None:
         self._error, self._largest = error, largest

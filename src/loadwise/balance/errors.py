@@ -3,12 +3,12 @@
 ::
 
     BalanceError                  there is no plan
-    ├── UnfitClusterError         what was given cannot be planned (names file, broker, partition or field)
+    ├── UnfitClusterError         the input cannot be planned (names file, broker, partition or field)
     ├── UnreadableClusterError    a running cluster cannot be read
-    ├── ChangedClusterError       a running cluster changed while it was planned
+    ├── ChangedClusterError       a running cluster changed during planning
     ├── NoPlanError               no placement was found that keeps each broker within its stated capacity
-    └── SurpriseError             a batch that is executed finds what its plan does not expect
-        └── UnsettledError        it may be over in a moment
+    └── SurpriseError             while a batch is executed, the cluster is not as its plan expects
+        └── UnsettledError        this may be over in a moment
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class BalanceError(Exception):
 
 
 class UnfitClusterError(BalanceError, ValueError):
-    """The input is no cluster that can be planned; the message names the culprit and the remedy."""
+    """The input is not a cluster that can be planned; the message names the culprit and the remedy."""
 
 
 class UnreadableClusterError(BalanceError):
@@ -27,7 +27,7 @@ class UnreadableClusterError(BalanceError):
 
 
 class ChangedClusterError(BalanceError):
-    """A running cluster changed while it was planned; the message names what changed, and the remedy."""
+    """A running cluster changed during planning; the message names the change and the remedy."""
 
 
 class NoPlanError(BalanceError):
@@ -35,8 +35,8 @@ class NoPlanError(BalanceError):
 
 
 class SurpriseError(BalanceError):
-    """A batch that is executed finds what its plan does not expect; the message names it and the remedy."""
+    """While a batch is executed, the cluster is not as its plan expects; the message says how and what to do."""
 
 
 class UnsettledError(SurpriseError):
-    """What is found may be over in a moment, as brokers learn of a reassignment's end one after the other."""
+    """The surprise may be over in a moment, because brokers learn one by one that a reassignment has ended."""
