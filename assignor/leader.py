@@ -309,7 +309,7 @@ class Leader:
         try:
             self._received = _Received(LeaderNotes.decode(user_data), now_ms)
         except MalformedBytesError as error:
-            log.warning("The leader's user data cannot be read (%s): ignored", error)
+            log.warning("The leader's user data cannot be read (%s) and is ignored", error)
 
     def _remember(self, now_ms: int) -> None:
         """Keep what the next leader must know."""
@@ -329,7 +329,7 @@ class Leader:
         finally:
             if self._watch.knowledge.costs != before:
                 costs = ", ".join(f"{topic} {cost:.2g}" for topic, cost in sorted(self._watch.knowledge.costs.items()))
-                log.info("Estimated record costs by topic, the busiest 1: %s", costs or "all equal")
+                log.info("Estimated record costs by topic, relative to the busiest: %s", costs or "all equal")
 
     def _on_prior(self, ends: Mapping[tuple[str, int], int]) -> None:
         with self._lock:
@@ -338,7 +338,7 @@ class Leader:
     def _on_switch(self, off: bool) -> None:
         with self._lock:
             if off != self._watch.switched_off:
-                log.info("Rebalances for the load are switched %s by `loadwise live`", "off" if off else "on")
+                log.info("`loadwise live` has switched rebalances for the load %s", "off" if off else "on")
                 self._pass(Switched(at_ms=self._now_ms(), off=off))
 
     def _on_reading(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> None:
@@ -395,7 +395,7 @@ class Leader:
     def _note_failure(self, culprit: str, error: Exception) -> None:
         """Log the traceback of an exception if it is the culprit's first since it last worked."""
         if self._warnings.troubles.begins(culprit):
-            log.error("%s raised while watching the group's load; the group continues", culprit, exc_info=error)
+            log.error("%s failed while watching the group's load; the group continues", culprit, exc_info=error)
 
     def _act(self, decision: Decision) -> None:
         settings = self._settings

@@ -55,7 +55,7 @@ class Listener:
                 self._function(decision)
             except Exception as error:
                 if self._troubles.begins("on_decision"):
-                    log.error("on_decision raised; the group continues", exc_info=error)
+                    log.error("on_decision failed; the group continues", exc_info=error)
             else:
                 self._troubles.over("on_decision")
 

@@ -97,7 +97,7 @@ def read_subscription(member_id: str, data: bytes, names: Names | None = None) -
     try:
         return Subscription.decode(data, names)
     except ProtocolError as error:
-        log.warning("The subscription of member %r cannot be read (%s): it gets no partitions", member_id, error)
+        log.warning("Member %r gets no partitions, because its subscription cannot be read: %s", member_id, error)
         return Subscription()
 
 
@@ -117,7 +117,7 @@ def _owned(member_id: str, data: bytes) -> Mapping[str, Sequence[int]]:
     try:
         return Assignment.decode(data).partitions
     except ProtocolError as error:
-        log.warning("The assignment of member %r cannot be read (%s): it is treated as empty", member_id, error)
+        log.warning("The assignment of member %r cannot be read (%s) and is treated as empty", member_id, error)
         return {}
 
 
@@ -174,7 +174,7 @@ def _read_member(strategy: Strategy, joined: JoinedMember, names: Names) -> tupl
     try:
         read = read_user_data(strategy, subscription.user_data, names)
     except ProtocolError as error:
-        log.warning("The %s user data of member %r cannot be read (%s): ignored", strategy.name, joined.id, error)
+        log.warning("The %s user data of member %r cannot be read (%s) and is ignored", strategy.name, joined.id, error)
         read = None
     if read is not None:
         generation, terms = read.generation, read.terms
@@ -201,7 +201,7 @@ def _read_member(strategy: Strategy, joined: JoinedMember, names: Names) -> tupl
 def _capacity(member_id: str, sent: float) -> float:
     """Return a member's capacity, or 1 if it is invalid: its owned partitions still count."""
     if not (sent > 0 and math.isfinite(sent)):
-        log.warning("Member %r sent %s as its capacity, which must be finite and above 0: 1 is used", member_id, sent)
+        log.warning("Member %r sent %s as its capacity, which must be finite and above 0; using 1", member_id, sent)
         return 1.0
     return min(max(sent, SMALLEST_CAPACITY), LARGEST)
 

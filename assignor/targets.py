@@ -54,7 +54,7 @@ class Targets:
         """Count an exception; log its traceback if it is the culprit's first since it last worked."""
         self.failures += 1
         if self._troubles.begins(culprit):
-            log.error("%s raised; this rebalance continues without it", culprit, exc_info=error)
+            log.error("%s failed; this rebalance continues without it", culprit, exc_info=error)
 
     def worked(self, culprit: str) -> None:
         """Note that it did not raise this time."""
@@ -80,8 +80,8 @@ class Targets:
         self.fallbacks += 1
         if self._troubles.begins(_NO_LOAD):
             log.warning(
-                "No load to assign by (%s): members keep their partitions; only unowned partitions, and those that"
-                " empty members need, are distributed by number",
+                "No load to assign by (%s): members keep their partitions. Only unowned partitions, and those needed by"
+                " members that have none, are distributed, by count",
                 reason,
             )
         return replace(group, load=_presumed(group))

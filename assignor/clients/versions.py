@@ -44,7 +44,7 @@ class TriedVersions:
     def warn(self, missing: str) -> None:
         """Log that the installed version was not tested, and what is ``missing`` therefore."""
         log.warning(
-            "%s %s was not tested with loadwise, %s were: %s",
+            "%s %s was not tested with loadwise (tested: %s): %s",
             *(self.client, self.installed, self.range, missing),
         )
 

@@ -47,8 +47,8 @@ class SwitchReader:
         """Log once that the notes cannot be read; the last one stays in force."""
         if not self._failing:
             log.warning(
-                "The switch of group %s cannot be read (%r), so `loadwise live off` has no effect; it needs the rights"
-                " to describe and read the group %s.loadwise",
+                "The switch of group %s cannot be read (%r), so `loadwise live off` has no effect. Members need the"
+                " rights DESCRIBE and READ on the group %s.loadwise",
                 self._group_id,
                 error,
                 self._group_id,

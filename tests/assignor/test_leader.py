@@ -355,7 +355,7 @@ def test_an_algorithm_that_raises_while_it_is_asked_what_would_help_does_not_sto
     group.members["a"].leader._watch._algorithm = None
     group.run(group.hot("b"), 60)
     assert group.asked == []
-    assert caplog.text.count("The assignor raised while watching the group's load") == 1
+    assert caplog.text.count("The assignor failed while watching the group's load") == 1
 
 
 def test_a_watch_that_fails_when_a_join_ends_does_not_stop_the_member(monkeypatch):

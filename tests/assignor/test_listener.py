@@ -94,4 +94,4 @@ def test_what_it_raises_is_logged_once_until_it_works_again(caplog):
         listener.tell(fails)
         assert seen.acquire(timeout=60)
     listener.close()
-    assert caplog.text.count("on_decision raised") == 2
+    assert caplog.text.count("on_decision failed") == 2

@@ -95,7 +95,7 @@ class Transport:
                 self._cancel(x, cycle)
             work += (len(cycles[0]) + 4) * x.size
             if work > WORK_LIMIT:
-                logger.warning("%d classes, %d members: stopped before the assignment was proven best", *x.shape)
+                logger.warning("%d classes, %d members: stopped before the assignment was proven optimal", *x.shape)
                 break
         return x
 

@@ -399,7 +399,7 @@ class CooperativeCoordinator(AiokafkaCoordinator):
             return
         self._assign(given)
         plug.on_assignment(assignment)
-        log.info("Group %s gave %s and took %s", self.group_id, sorted(added), sorted(revoked))
+        log.info("Group %s: assigned %s, revoked %s", self.group_id, sorted(added), sorted(revoked))
         await self._tell("on_partitions_assigned", added)
         if revoked:
             self.request_rejoin()  # now that they are revoked, their new owners can get them
@@ -417,7 +417,9 @@ class CooperativeCoordinator(AiokafkaCoordinator):
             try:
                 await self._for_long_unless_closing(self.commit_offsets(current, going))
             except KafkaError as error:
-                log.warning("Offsets of revoked partitions could not be committed (%r): records will repeat", error)
+                log.warning(
+                    "Offsets of revoked partitions could not be committed (%r): records will be read again", error
+                )
         await self._tell("on_partitions_revoked", revoked)
 
     async def _maybe_do_last_autocommit(self, assignment: Any) -> None:

@@ -325,7 +325,7 @@ class KafkaPythonCoordinator(ConsumerCoordinator):
         try:
             await self._commit_offsets_sync_async(going, timeout_ms=self.config["session_timeout_ms"] // 3)
         except KafkaError as error:
-            log.warning("Offsets of revoked partitions could not be committed (%r): records will repeat", error)
+            log.warning("Offsets of revoked partitions could not be committed (%r): records will be read again", error)
 
     def _perform_assignment(self, leader_id: str, protocol_name: str, members: Sequence[Any]) -> Any:
         """Watch all members' topics and assign, as the client does.
@@ -368,10 +368,10 @@ class KafkaPythonCoordinator(ConsumerCoordinator):
             try:
                 await self._manager.wait_for(self._cluster.request_update(), timer.timeout_ms)
             except UnknownTopicOrPartitionError as error:
-                log.info("Topics of the group are missing (%r)", error)  # the client itself logs each as an error
+                log.info("Some of the group's topics do not exist (%r)", error)  # the client logs each as an error
                 return
             except KafkaError as error:
-                log.warning("Metadata of some group topics is missing (%r): they wait for the next rebalance", error)
+                log.warning("Topics without metadata are left out until the next rebalance (%r)", error)
                 return
 
     def _watch_topics(self, topics: Set[str]) -> None:

@@ -119,7 +119,7 @@ async def _tick(net: Any, member: ref[Membership]) -> None:
 
 def _close_elsewhere(consumer: Any) -> None:
     """Leave the group. The garbage collector may run on kafka-python's thread, which must not wait for answers."""
-    log.warning("A member of the group %s was dropped without close(); it leaves", consumer.config["group_id"])
+    log.warning("A member of group %s was dropped without close() and now leaves", consumer.config["group_id"])
     close = {"autocommit": False, "timeout_ms": CLOSING_TIMEOUT_S * 1000}
     threading.Thread(target=consumer.close, kwargs=close, name="loadwise-dropped-member", daemon=True).start()
 
@@ -362,7 +362,7 @@ class Membership:
         partitions = self._owned
         self._own(frozenset(), back=False)
         if partitions:
-            log.warning("The group %s has evicted this member: it lost %s", self._coordinator.group_id, partitions)
+            log.warning("Group %s has evicted this member, which lost %s", self._coordinator.group_id, partitions)
             self._listener.lost(partitions)
 
     def _give_up(self, timeout_s: float | None = None) -> None:

@@ -80,7 +80,7 @@ def test_beyond_what_it_can_prove_it_says_so_and_is_nearly_as_even(
     squares, _, taken = value(Sticky().assign(group))
     assert proven[0] <= squares <= proven[0] * 1.01
     if (squares, taken) != (proven[0], proven[2]):
-        assert "stopped before the assignment was proven best" in caplog.text
+        assert "stopped before the assignment was proven optimal" in caplog.text
 
 
 def test_what_is_not_proven_is_no_worse_than_java_in_total(
@@ -94,7 +94,7 @@ def test_what_is_not_proven_is_no_worse_than_java_in_total(
             case = Case.parse({field: value for field, value in vector.items() if field != "java"})
             ours += quality(vector, case.answer().by_member())
             java += quality(vector, java_answer(vector))
-    assert "stopped before the assignment was proven best" in caplog.text
+    assert "stopped before the assignment was proven optimal" in caplog.text
     assert ours.tolist() <= java.tolist()
 
 
