@@ -199,7 +199,7 @@ def configured(
             raise BadSettingError(f"{words[name]} is {text!r}; it takes {problem}") from problem
     without_effect = [words[name] for name in configs if not has_effect(name)]
     if without_effect:
-        log.warning("Kafka broker settings without an effect here: %s", ", ".join(without_effect))
+        log.warning("Kafka broker settings that have no effect here: %s", ", ".join(without_effect))
     return replace(settings, configs={**settings.configs, **{name: text.strip() for name, text in configs.items()}})
 
 

@@ -268,6 +268,6 @@ def _encoded(call: Call, turns: Turns[Outcome]) -> Turns[Outcome]:
     try:
         pieces = yield from body_in_turns(outcome, call.version)
     except Exception:
-        log.exception("an answer to %s v%d cannot be encoded", call.request.api.name, call.version)
+        log.exception("a response to %s v%d cannot be encoded", call.request.api.name, call.version)
         return (yield from refusal_in_turns(call, ErrorCode.UNKNOWN_SERVER_ERROR))
     return EncodedBody(pieces, flexible=call.version in outcome.schema.flexible)

@@ -405,13 +405,13 @@ def _encoded(answer: Answer, max_bytes: int) -> bytes | None:
             return encode_response(response, request.version, request.correlation_id, max_bytes=max_bytes)
         if response.size_bytes <= max_bytes:
             return b"".join(frame_of(response.pieces, request.correlation_id, flexible=response.flexible))
-        log.error("an answer of %d bytes cannot be encoded: %d is the limit", response.size_bytes, max_bytes)
+        log.error("a response of %d bytes cannot be encoded: the limit is %d", response.size_bytes, max_bytes)
     except Exception:
-        log.exception("an answer to %s v%d cannot be encoded", request.api.name, request.version)
+        log.exception("a response to %s v%d cannot be encoded", request.api.name, request.version)
     refused = refusal(answer.call, ErrorCode.UNKNOWN_SERVER_ERROR)
     assert isinstance(refused, Struct), "a request without an answer is not answered"
     try:
         return encode_response(refused, request.version, request.correlation_id)
     except Exception:
-        log.exception("the error in its place cannot be encoded either")
+        log.exception("the error response in its place cannot be encoded either")
         return None

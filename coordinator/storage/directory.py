@@ -85,7 +85,7 @@ class Directory(DataDirectory):
         except LostWritesError as problem:
             if not accept_data_loss:
                 raise
-            _log.warning("the data directory %s has lost writes, which is accepted: %s", self._path, problem.reason)
+            _log.warning("continuing although the data directory %s has lost writes: %s", self._path, problem.reason)
             self._has_lost_writes = True
             return WriteAheadLog()
         if found.acknowledged is not None:
@@ -110,8 +110,8 @@ class Directory(DataDirectory):
             raise DataDirError(f"{self._main} is another program's database")
         if version > FORMAT:
             raise DataDirError(
-                f"the data directory {self._path} has format {version}, and this loadwise reads formats up to "
-                f"{FORMAT}: use the newer loadwise that wrote it, or another directory"
+                f"the data directory {self._path} has format {version}, but this loadwise reads formats only up "
+                f"to {FORMAT}: use the newer loadwise that wrote it, or another directory"
             )
         last = writes_of(self._db)
         self._last = last or Writes(uuid4(), 0)
@@ -135,7 +135,7 @@ class Directory(DataDirectory):
         if log.rest_bytes:
             _log.warning(
                 "the write-ahead log in the data directory %s ended in an incomplete write, as after a kill: its "
-                "last %d bytes were cut off, and they contained no acknowledged write",
+                "last %d bytes were cut off, which contained no acknowledged write",
                 self._path, log.rest_bytes,
             )  # fmt: skip
 
@@ -175,7 +175,7 @@ class Directory(DataDirectory):
                 batch = KeptBatch(data, last_offset, max_timestamp_ms)
                 if crc32 != _batch_crc32(name, batch):
                     which = f"partition {partition} of the topic with the id {topic}"
-                    raise self._damaged(f"the record batch up to offset {last_offset} of {which} has a different CRC")
+                    raise self._damaged(f"the record batch up to offset {last_offset} of {which} fails its CRC check")
                 kept.setdefault(name, []).append(batch)
         except (
             sqlite3.DatabaseError,
@@ -188,7 +188,7 @@ class Directory(DataDirectory):
 
     def _value(self, place: str, kind: str, text: str, crc32: int) -> tuple[Place, object]:
         if crc32 != _crc32(place, kind, text):
-            raise self._damaged(f"the value of {place} has a different CRC")
+            raise self._damaged(f"the value of {place} fails its CRC check")
         try:
             return place_of(place), self._codec.decoded(kind, text)
         except Exception as problem:  # cattrs raises groups of whatever was wrong
@@ -197,7 +197,7 @@ class Directory(DataDirectory):
     def _damaged(self, what: str) -> DataDirError:
         return DataDirError(
             f"the data directory {self._path} is damaged: {FILE_NAME}: {' '.join(what.split())}. "
-            "Put a copy of the whole directory back, or begin with another one"
+            "Restore a copy of the whole directory, or start with a new one"
         )
 
     # ---- changes ----
@@ -241,7 +241,7 @@ class Directory(DataDirectory):
             self._copy_log()
         except (sqlite3.Error, OSError, DataDirError) as problem:
             # Nothing is lost: all that was acknowledged is in the log.
-            _log.warning("the data directory %s keeps its write-ahead log: %s", self._path, problem)
+            _log.warning("the write-ahead log stays in the data directory %s: %s", self._path, problem)
         self._db.close()
         if not log_of(self._main).exists():  # SQLite has copied and removed it
             self._in_main = self._last.number
