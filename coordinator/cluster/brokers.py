@@ -140,7 +140,7 @@ class Brokers:
         node = self._by_id.get(node_id)
         if node is None or node.is_stopped:
             running = [each.id for each in self.running]
-            raise BadClusterError(f"there is no broker {node_id} that runs; these do: {running}")
+            raise BadClusterError(f"there is no running broker {node_id}; these are running: {running}")
         node.is_stopped = True
         others = self.running
         moved = []
@@ -161,7 +161,7 @@ class Brokers:
         node = self._by_id.get(node_id)
         if node is None or not node.is_stopped:
             stopped = [each.id for each in self.nodes if each.is_stopped]
-            raise BadClusterError(f"there is no broker {node_id} that is stopped; these are: {stopped or 'none'}")
+            raise BadClusterError(f"there is no stopped broker {node_id}; these are stopped: {stopped or 'none'}")
         node.is_stopped = False
 
     def coordinators(self, topic: str) -> Sequence[int]:
@@ -189,7 +189,7 @@ class Brokers:
             to = next((each for each in running if each > coordinators[partition]), running[0] if running else None)
         if to is None or to not in running:
             kind = "group" if topic == CONSUMER_OFFSETS else "transactional id"
-            raise BadClusterError(f"there is no broker {to} that runs, to move the coordinator of {kind} {key!r} to")
+            raise BadClusterError(f"the coordinator of {kind} {key!r} cannot move: there is no running broker {to}")
         coordinators[partition] = to
         self._keep_coordinators(topic)
         return partition

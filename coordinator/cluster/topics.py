@@ -254,14 +254,14 @@ class Topics:
         """
         partition = self.partition(name, number)
         if partition is None:
-            raise BadClusterError(f"there is no partition {number} of a topic {name!r} whose leader could be moved")
+            raise BadClusterError(f"the leader of {name}-{number} cannot be moved: there is no such partition")
         replicas = self._running(partition.replicas)
         if to is None:
             after = replicas.index(partition.leader) + 1 if partition.leader in replicas else 0
             to = replicas[after % len(replicas)] if replicas else NO_NODE
         if to not in replicas:
             message = (
-                f"broker {to} does not hold partition {number} of topic {name!r}, or is stopped; these do: {replicas}"
+                f"broker {to} has no replica of {name}-{number}, or is stopped; brokers that can lead it: {replicas}"
             )
             raise BadClusterError(message)
         if to not in partition.isr:
@@ -273,7 +273,7 @@ class Topics:
         """Take a partition's leader away, until `move_leader`. Raises `BadClusterError` without such a partition."""
         partition = self.partition(name, number)
         if partition is None:
-            raise BadClusterError(f"there is no partition {number} of a topic {name!r} that could lose its leader")
+            raise BadClusterError(f"the leader of {name}-{number} cannot be removed: there is no such partition")
         self._lead(partition, NO_NODE)
         return partition
 
@@ -285,16 +285,16 @@ class Topics:
         """
         partition = self.partition(name, number)
         if partition is None:
-            raise BadClusterError(f"there is no partition {number} of a topic {name!r} with replicas in sync")
+            raise BadClusterError(f"the in-sync replicas of {name}-{number} cannot be set: there is no such partition")
         there = self._running(partition.replicas)
         if not set(node_ids) <= set(there) or len(set(node_ids)) < len(node_ids):
             message = (
-                f"of partition {number} of topic {name!r} brokers {there} can be in sync, and not {list(node_ids)}"
+                f"only brokers {there} can be in sync for partition {number} of topic {name!r}, not {list(node_ids)}"
             )
             raise BadClusterError(message)
         if not node_ids or (partition.leader != NO_NODE and partition.leader not in node_ids):
             raise BadClusterError(
-                f"broker {partition.leader} leads partition {number} of topic {name!r}: it is in sync"
+                f"broker {partition.leader} leads partition {number} of topic {name!r}, so it must be in sync"
             )
         partition.sync(node_ids)
         self.version += 1

@@ -63,7 +63,7 @@ class Coordinator(ClusterControl):
         accept_data_loss: bool = False,
     ) -> None:
         if not isinstance(topics, Mapping | None):
-            raise BadTopicError(f"topics is {topics!r}; it must map names to numbers of partitions: {{'orders': 3}}")
+            raise BadTopicError(f"topics is {topics!r}; it must map names to partition counts, as in {{'orders': 3}}")
         options = CoordinatorOptions(
             topics=dict(topics or {}),
             brokers=brokers,

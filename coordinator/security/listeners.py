@@ -54,11 +54,11 @@ def client_listener(configs: Mapping[str, str]) -> Listener | None:
     found = [each for each in _addresses(configs, LISTENERS) if each[0] not in controllers]
     chosen = next((each for each in found if each[0] != of_brokers), found[0] if found else None)
     if chosen is None:
-        raise BadSettingError(f"listeners is {configs[LISTENERS]!r}; it needs one for clients")
+        raise BadSettingError(f"listeners is {configs[LISTENERS]!r}; it needs a listener for clients")
     name, host, port = chosen
     protocol = protocols.get(name) if protocols else name
     if protocol is None:
-        raise BadSettingError(f"{_PROTOCOLS} has no protocol for the listener {name}: write {name}:PLAINTEXT")
+        raise BadSettingError(f"{_PROTOCOLS} has no protocol for the listener {name}; add {name}:PLAINTEXT")
     return Listener(name, protocol, host, port, advertised.get(name))
 
 

@@ -115,7 +115,7 @@ def test_a_topic_that_cannot_be_is_refused(name: str, partitions: int, complaint
 
 
 def test_topics_without_numbers_of_partitions_are_refused() -> None:
-    with pytest.raises(BadTopicError, match=r"topics is \['t'\]; it must map names to numbers of partitions"):
+    with pytest.raises(BadTopicError, match=r"topics is \['t'\]; it must map names to partition counts"):
         Coordinator(topics=["t"])  # type: ignore[arg-type]
     with pytest.raises(BadTopicError, match="the topic 't' has '3' partitions; it must be a whole number"):
         Coordinator(topics={"t": "3"})  # type: ignore[dict-item]

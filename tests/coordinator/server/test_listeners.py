@@ -54,7 +54,7 @@ def test_two_may_have_a_port_where_one_is_for_ipv4_and_one_for_ipv6() -> None:
     [
         ({"listeners": "localhost:9092"}, "'localhost:9092' is not a listener; write PLAINTEXT://127.0.0.1:9092"),
         ({"listeners": "PLAINTEXT://:99999"}, "is not a listener"),
-        ({"listeners": "C://:9093", "controller_listener_names": "C"}, "it needs one for clients"),
+        ({"listeners": "C://:9093", "controller_listener_names": "C"}, "it needs a listener for clients"),
         ({"listeners": "MINE://:1", "listener_security_protocol_map": MAP}, "has no protocol for the listener MINE"),
         ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "the name PLAINTEXT is used twice"),
         (
