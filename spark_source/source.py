@@ -103,8 +103,8 @@ class LoadwiseDataSource(DataSource):
 
 @cache
 def _say_how_long_a_plan_lasts() -> None:
-    """Log once a process that PySpark plans once for each DataFrame, in every batch."""
-    logger.info("all actions on a DataFrame read the offsets that the first one found; call load() for new records")
+    """Log once in each process that PySpark plans a DataFrame once, not for each action."""
+    logger.info("all actions on a DataFrame read the same offsets as the first; call load() again for newer ones")
 
 
 class LoadwiseReader(DataSourceReader):

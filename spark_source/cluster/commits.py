@@ -55,7 +55,7 @@ class GroupCommits:
     def _warn(self, problem: str) -> None:
         self.committed = None  # so that the next micro-batch tries again
         logger.warning(
-            "cannot commit offsets to group %s: %s; its lag looks larger than it is. The query itself is not affected."
+            "cannot commit offsets to group %s: %s. Its lag looks larger than it is. The query itself is not affected."
             " Check that the group has no members and that this user may commit to it, or leave out commitGroup",
             self.group,
             problem,

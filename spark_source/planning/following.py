@@ -70,7 +70,7 @@ def follow(ranges: Sequence[OffsetRange], owners: Sequence[Owner], group: str) -
         raise PlanError(f"group {group}: {doubled} partitions have more than one owner; it is not a consumer group")
     unowned = tuple(item for item in left.values() if len(item))
     if unowned:
-        logger.warning("group %s: no member owns %s; one more task reads it", group, ", ".join(map(str, unowned)))
+        logger.warning("group %s: no member owns %s; an extra task reads them", group, ", ".join(map(str, unowned)))
         tasks.append(_task(UNASSIGNED, unowned))
     return Plan(tuple(tasks), f"group {group}")
 

@@ -49,7 +49,7 @@ def resolve(options: SourceOptions, cluster: Cluster) -> list[OffsetRange]:
 def _checked(wanted: OffsetRange, first: int, last: int, options: SourceOptions) -> OffsetRange:
     """Cut a range to the existing offsets, if ``failOnDataLoss`` allows it."""
     if wanted.start > wanted.end:
-        problem = f"starts ({options.starting.option}) behind its end ({options.ending.option})"
+        problem = f"starts ({options.starting.option}) after its end ({options.ending.option})"
     elif wanted.start < first or wanted.end > last:
         problem = f"is incomplete: the partition holds [{first}, {last})"
     else:
@@ -61,5 +61,5 @@ def _checked(wanted: OffsetRange, first: int, last: int, options: SourceOptions)
         )
     start = max(wanted.start, first)
     there = OffsetRange(wanted.topic, wanted.partition, start, max(start, min(wanted.end, last)))
-    logger.warning("%s %s; reading %d offsets of it (failOnDataLoss=false)", wanted, problem, len(there))
+    logger.warning("%s %s; reading %d of its offsets (failOnDataLoss=false)", wanted, problem, len(there))
     return there

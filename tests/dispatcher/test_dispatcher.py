@@ -475,7 +475,7 @@ def test_a_metric_of_unknown_brokers_only_is_logged_once(caplog: pytest.LogCaptu
         scene.batches(10)
         scene.clock.now_s += 4
     assert [record.getMessage() for record in own_log(caplog)] == [
-        "metric 'cpu' has loads of brokers [98, 99], of none that leads partitions ([1, 2, 3]): give loads by node id"
+        "metric 'cpu' has loads for brokers [98, 99], but the leaders are [1, 2, 3]: give loads by node id"
     ]
 
 

@@ -22,7 +22,7 @@ def test_no_minute_has_more_than_a_megabyte_of_all_processes(notes, processes):
 def test_a_refusal_has_the_figures():
     budget = Budget()
     assert budget.refusal(300_000, 3, 0.0) is None
-    assert "which are 1,200,000 in __consumer_offsets" in budget.refusal(300_000, 4, 0.0)
+    assert "so 1,200,000 in __consumer_offsets" in budget.refusal(300_000, 4, 0.0)
     budget.wrote(300_000, 0.0)
     assert "600,000 were written into __consumer_offsets in the last minute" in budget.refusal(300_000, 2, 59.0)
     assert budget.refusal(300_000, 2, 60.0) is None

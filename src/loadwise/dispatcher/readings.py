@@ -70,7 +70,7 @@ class Readings:
         known = {leader for leaders in self._leaders.values() for leader in leaders.values()} - {NO_LEADER}
         if known.isdisjoint(loads) and self._troubles.begins(f"{name} of unknown brokers"):
             _log.warning(
-                "metric %r has loads of brokers %s, of none that leads partitions (%s): give loads by node id",
+                "metric %r has loads for brokers %s, but the leaders are %s: give loads by node id",
                 name,
                 sorted(loads),
                 sorted(known),

@@ -34,13 +34,13 @@ class Budget:
         everywhere = size * processes
         if everywhere > MOST_BYTES:
             return (
-                f"the plan has {size:,} bytes in each of {processes:,} steering processes, which are {everywhere:,} in"
-                f" __consumer_offsets; the most are {MOST_BYTES:,} a minute: run fewer processes"
+                f"the plan has {size:,} bytes in each of {processes:,} steering processes, so {everywhere:,} in"
+                f" __consumer_offsets; the limit is {MOST_BYTES:,} a minute: run fewer processes"
             )
         recent = self.recent(now_s) * processes
         if recent + everywhere > MOST_BYTES:
             return (
                 f"the plan has {everywhere:,} bytes, and {recent:,} were written into __consumer_offsets in the last"
-                f" minute; the most are {MOST_BYTES:,}"
+                f" minute; the limit is {MOST_BYTES:,}"
             )
         return None

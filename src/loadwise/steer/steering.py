@@ -145,7 +145,7 @@ class Steering:
             try:
                 self._admin.heartbeat(self.group_id, **guest.leaving())
             except KafkaError as error:
-                log.warning("A steering member of %s ends with its session: %s", self.group_id, error)
+                log.warning("A steering member stays in %s until its session ends: %s", self.group_id, error)
 
     def _say(self, line: str) -> None:
         if line != self._said:
@@ -169,7 +169,7 @@ class Steering:
         try:
             described = self._admin.describe_topics(sorted(reading.partitions))
         except KafkaError as error:
-            self._say(f"The topics cannot be described, which is repeated: {error}")
+            self._say(f"The topics cannot be described; retrying: {error}")
             return
         plan = self._planner.plan(reading, {topic["name"]: UUID(topic["topic_id"]).bytes for topic in described})
         self._sequence = max(self._sequence + 1, time.time_ns() // 1_000_000)

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brin
 from loadwise.spark_source import source as module
 from loadwise.spark_source.source import LoadwiseDataSource
 
-SAID = "all actions on a DataFrame read the offsets that the first one found"
+SAID = "all actions on a DataFrame read the same offsets as the first"
 
 
 @pytest.fixture(autouse=True)

@@ -50,7 +50,7 @@ def test_tasks_are_members_in_kafkas_order_and_empty_handed_ones_too():
 def test_what_nobody_owns_is_one_more_task_and_a_warning(caplog):
     plan = follow(ranges(5, 6, 0), [owner("a", 0, 9)], "g")
     assert [(task.member, task.weight) for task in plan.tasks] == [("a", 5), (UNASSIGNED, 6)]
-    assert "group g: no member owns t-1[0, 6); one more task reads it" in caplog.text
+    assert "group g: no member owns t-1[0, 6); an extra task reads them" in caplog.text
 
 
 def test_two_owners_are_refused():

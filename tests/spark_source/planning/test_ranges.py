@@ -84,7 +84,7 @@ def test_offsets_that_are_not_there(topic, caplog):
     topic = topic([4])
     with pytest.raises(DataLossError, match=r"-0\[2, 9\) is incomplete: .* holds \[0, 4\); .* failOnDataLoss"):
         ranges(topic, startingOffsets=offsets(topic, 2), endingOffsets=offsets(topic, 9))
-    with pytest.raises(DataLossError, match=r"-0\[7, 4\) starts \(startingOffsets\) behind its end \(endingOffsets\)"):
+    with pytest.raises(DataLossError, match=r"-0\[7, 4\) starts \(startingOffsets\) after its end \(endingOffsets\)"):
         ranges(topic, startingOffsets=offsets(topic, 7))
     caplog.clear()
     tolerant = {"failOnDataLoss": "false"}
