@@ -95,7 +95,7 @@ def test_a_partition_without_space_is_named(cluster: Path) -> None:
     named = re.search(r"Partition orders-(\d) \(3 GB\) cannot move to broker 3: its disk holds (.*)\n", told.stdout)
     assert named is not None
     assert named[2].startswith(
-        "15 GB, and 16 GB is its headroom. 2 GB more would do: delete data there, state more, or"
+        "15 GB, and its headroom is 16 GB. Another 2 GB would be enough: delete data there, state more"
     )
     blocked = json.loads(run(cluster, "--remove", "1", "--json").stdout)["blocked"]
     assert blocked == [{"topic": "orders", "partition": int(named[1]), "broker": 3, "missing_bytes": 2e9}]

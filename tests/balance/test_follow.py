@@ -90,7 +90,7 @@ def test_a_broker_that_stops_is_a_surprise(brokers: ThreadedCoordinator, admin: 
             stopped.append(brokers.stop_broker(3))
 
     shown: list[str] = []
-    with pytest.raises(SurpriseError, match="broker 3 is not up any more; call --follow again when this is mended"):
+    with pytest.raises(SurpriseError, match="broker 3 is no longer up; run --follow again when this is fixed"):
         _follow(admin, shown, sleep=stop)
     assert any(line.startswith("could not remove the throttle of broker 3 (") for line in shown)
     assert {name.split()[0] for name in _throttles_of_others(admin)} == set()
@@ -133,7 +133,7 @@ def test_wrong_flags_beside_follow(flags: list[str], culprit: str) -> None:
 
 def test_a_topic_that_was_deleted_is_a_surprise(admin: GroupAdmin) -> None:
     admin.delete_topics(["orders"])
-    with pytest.raises(SurpriseError, match=r"partition orders-0 does not exist any more; plan again"):
+    with pytest.raises(SurpriseError, match=r"partition orders-0 no longer exists; plan again"):
         _follow(admin, [])
 
 
@@ -162,5 +162,5 @@ def test_a_reassignment_that_was_replaced_is_a_surprise(admin: GroupAdmin) -> No
     def replace(_: float) -> None:
         admin.alter_partition_reassignments({TopicPartition("orders", 0): [2, 1]})
 
-    with pytest.raises(SurpriseError, match="partition orders-0 ended with replicas 2, 1, and the plan says 3, 2"):
+    with pytest.raises(SurpriseError, match="partition orders-0 ended with replicas 2, 1, but the plan says 3, 2"):
         _follow(admin, [], sleep=replace)

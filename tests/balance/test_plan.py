@@ -345,9 +345,9 @@ def test_a_resource_that_gets_worse_for_another_is_told() -> None:
 @pytest.mark.parametrize(
     ("capacities", "culprit"),
     [
-        ({1: Capacity(disk_bytes=9), 2: Capacity(disk_bytes=10)}, "capacities of disk hold 19 together, .* need 22"),
-        ({1: Capacity(disk_bytes=0)}, "partition t-0 has 2 replicas, and 1 broker with"),
-        ({1: Capacity(disk_bytes=0.5)}, "partition t-0 has 2 replicas, and 1 broker with"),
+        ({1: Capacity(disk_bytes=9), 2: Capacity(disk_bytes=10)}, "total capacity of disk is 19, .* need 22"),
+        ({1: Capacity(disk_bytes=0)}, "partition t-0 has 2 replicas, but only 1 broker can"),
+        ({1: Capacity(disk_bytes=0.5)}, "partition t-0 has 2 replicas, but only 1 broker can"),
         ({1: Capacity(disk_bytes=5), 2: Capacity(disk_bytes=17)}, "broker 1 within its capacity of disk: 11 of 5"),
     ],
 )

@@ -209,7 +209,7 @@ class Follower:
                 return
             except KafkaError as error:
                 if not left:
-                    self._show(f"could not {what} ({error}): call --follow again, or kafka-configs.sh and --cancel")
+                    self._show(f"could not {what} ({error}): run --follow again, or kafka-configs.sh and --cancel")
                 else:
                     self._sleep(_POLL_S)
 

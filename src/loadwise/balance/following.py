@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from loadwise.balance.errors import SurpriseError, UnfitClusterError, UnsettledError
 from loadwise.balance.readings import Name, Sizes
 
-GO_ON = "call --follow again when this is mended: it goes on from what it finds"
+GO_ON = "run --follow again when this is fixed; it continues from the current state"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ def read_steps(files: Mapping[str, str]) -> list[Step]:
                 ((str(row["topic"]), int(row["partition"])), tuple(map(int, row.get("replicas", ())))) for row in rows
             ]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UnfitClusterError(f"{name} is no batch of a plan ({error!r}); write it with --out") from error
+            raise UnfitClusterError(f"{name} is not a batch of a plan ({error!r}); write it with --out") from error
     return [
         Step(
             replicas=dict(step.get("replicas", ())),
@@ -106,15 +106,15 @@ def work_of(step: Step, seen: Seen, *, is_started: bool) -> Work:
         if target is not None:
             if set(target) != set(wanted):
                 raise SurpriseError(
-                    f"partition {_named(name)} is being reassigned to {_listed(target)}, and the plan says"
+                    f"partition {_named(name)} is being reassigned to {_listed(target)}, but the plan says"
                     f" {_listed(wanted)}; plan again when kafka-reassign-partitions.sh --list shows none"
                 )
             waiting.append(name)
         elif found.replicas != wanted:
             if is_started:
                 raise UnsettledError(
-                    f"the reassignment of partition {_named(name)} ended with replicas {_listed(found.replicas)}, and"
-                    f" the plan says {_listed(wanted)}: somebody cancelled or replaced it; plan again"
+                    f"the reassignment of partition {_named(name)} ended with replicas {_listed(found.replicas)}, but"
+                    f" the plan says {_listed(wanted)}: it was cancelled or replaced; plan again"
                 )
             _check_in_sync(name, found)
             start.append(name)
@@ -130,7 +130,7 @@ def work_of(step: Step, seen: Seen, *, is_started: bool) -> Work:
 def check_brokers(expected: frozenset[int], seen: Seen) -> None:
     """Raises `SurpriseError` if a broker is not up any more."""
     for broker in sorted(expected - seen.brokers):
-        raise SurpriseError(f"broker {broker} is not up any more; {GO_ON}")
+        raise SurpriseError(f"broker {broker} is no longer up; {GO_ON}")
 
 
 def check_space(step: Step, seen: Seen, names: Iterable[Name], sizes: Sizes, headroom: Mapping[int, float]) -> None:
@@ -150,7 +150,7 @@ def check_space(step: Step, seen: Seen, names: Iterable[Name], sizes: Sizes, hea
                 if held[broker] > headroom.get(broker, math.inf):
                     raise SurpriseError(
                         f"broker {broker} has no space for partition {_named(name)}: its disk would hold"
-                        f" {held[broker]:,.0f} bytes, and {headroom[broker]:,.0f} is its headroom; plan again"
+                        f" {held[broker]:,.0f} bytes, but its headroom is {headroom[broker]:,.0f}; plan again"
                     )
 
 
@@ -170,7 +170,7 @@ def throttled_replicas(step: Step, seen: Seen, names: Iterable[Name]) -> dict[st
 def _checked(name: Name, seen: Seen) -> Found:
     found = seen.partitions.get(name)
     if found is None:
-        raise SurpriseError(f"partition {_named(name)} does not exist any more; plan again")
+        raise SurpriseError(f"partition {_named(name)} no longer exists; plan again")
     if found.leader < 0:
         raise SurpriseError(f"partition {_named(name)} has no leader; {GO_ON}")
     for broker in sorted(found.offline):
@@ -182,7 +182,7 @@ def _check_others(step: Step, seen: Seen) -> None:
     for name in seen.targets:
         if name not in step.replicas:
             raise SurpriseError(
-                f"partition {_named(name)} is being reassigned, which is not of this batch; call --follow again when"
+                f"partition {_named(name)} is being reassigned outside this batch; run --follow again when"
                 " kafka-reassign-partitions.sh --list shows none"
             )
 

@@ -48,8 +48,8 @@ class Limits:
         for partition in cluster.partitions:
             if len(partition.replicas) > usable:
                 raise NoPlanError(
-                    f"partition {partition.name} has {len(partition.replicas)} replicas, and"
-                    f" {counted(usable, 'broker')} with the capacity for one; add brokers, or state more"
+                    f"partition {partition.name} has {len(partition.replicas)} replicas, but only"
+                    f" {counted(usable, 'broker')} can hold one; add brokers, or state more capacity"
                 )
         load = rows.load(rows.replicas)
         stated = np.where(rows.emptied[:, None], 0.0, rows.capacity)
@@ -58,8 +58,8 @@ class Limits:
         for resource, name in enumerate(RESOURCES):
             if capacity[:, resource].sum() < total[resource]:
                 raise NoPlanError(
-                    f"the brokers' capacities of {name} hold {capacity[:, resource].sum():,.0f} together, and the"
-                    f" replicas need {total[resource]:,.0f}; add brokers, or state more of {name}"
+                    f"the brokers' total capacity of {name} is {capacity[:, resource].sum():,.0f}, but the replicas"
+                    f" need {total[resource]:,.0f}; add brokers, or state more capacity"
                 )
         sharing = ~rows.excluded
         count = max(int((~rows.emptied & ~rows.excluded).sum()), 1)

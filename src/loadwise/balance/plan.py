@@ -161,7 +161,7 @@ def _check_capacity(cluster: Cluster, limits: Limits, placement: Placement) -> N
         raise NoPlanError(
             f"no plan was found that keeps broker {cluster.brokers[broker].id} within its capacity of"
             f" {RESOURCES[resource]}: {load[broker, resource]:,.0f} of {limits.capacity[broker, resource]:,.0f}; add"
-            " brokers, or state more"
+            " brokers, or state more capacity"
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from loadwise.balance.cluster import Broker, Cluster, Partition
 from loadwise.balance.errors import ChangedClusterError, UnfitClusterError, UnreadableClusterError
 
-CHANGED, AGAIN = "the cluster changed while it was planned", "run this again when nothing changes"
+CHANGED, AGAIN = "the cluster changed during planning", "run this again when it no longer changes"
 Name: TypeAlias = tuple[str, int]
 """A topic and the number of a partition."""
 Sizes: TypeAlias = Mapping[tuple[Name, int], int]
@@ -105,10 +105,10 @@ class Metadata:
                     f"{CHANGED}: partition {topic}-{number} had {was}, and now has {is_now or 'none'}; {AGAIN}"
                 )
             if is_now.is_reassigned:
-                raise ChangedClusterError(f"{CHANGED}: partition {topic}-{number} is being reassigned by now; {AGAIN}")
+                raise ChangedClusterError(f"{CHANGED}: partition {topic}-{number} is now being reassigned; {AGAIN}")
             for broker in was.lost(is_now):
                 raise ChangedClusterError(
-                    f"{CHANGED}: the replica of partition {topic}-{number} on broker {broker} is not in sync by now;"
+                    f"{CHANGED}: the replica of partition {topic}-{number} on broker {broker} is no longer in sync;"
                     f" {AGAIN}"
                 )
         if self.brokers != later.brokers:

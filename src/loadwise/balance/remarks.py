@@ -26,9 +26,9 @@ def left_out(plan: Plan) -> Iterator[str]:
         others = f", and {counted(len(blocked) - 1, 'partition')} more cannot move either" if len(blocked) > 1 else ""
         yield (
             f"Partition {least.partition.name} ({amount(least.partition.size_bytes)}) cannot move to broker"
-            f" {least.broker}: its disk holds {amount(least.held_bytes)}, and {amount(least.headroom_bytes)} is its"
-            f" headroom{others}. {amount(least.missing_bytes)} more would do: delete data there, state more, or raise"
-            " --headroom."
+            f" {least.broker}: its disk holds {amount(least.held_bytes)}, and its headroom is"
+            f" {amount(least.headroom_bytes)}{others}. Another {amount(least.missing_bytes)} would be enough: delete"
+            " data there, state more capacity, or raise --headroom."
         )
 
 
@@ -140,5 +140,5 @@ def _reason(plan: Plan, broker: Broker, resource: int) -> str:
     if limits.in_rack[row, resource] > limits.target[row, resource]:
         return "racks have different numbers of brokers that take replicas; add brokers to the smaller racks"
     if ((limits.capacity > 0.0) & (limits.capacity < limits.mean)).any():
-        return "no better placement was found within the stated capacities; state more, or add brokers"
+        return "no better placement was found within the stated capacities; state more capacity, or add brokers"
     return "no better placement was found; add partitions to the large topics"
