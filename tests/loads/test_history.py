@@ -222,9 +222,9 @@ def test_options_that_do_not_go_together(table: Path, arguments: list[str], mess
 @pytest.mark.parametrize(
     ("there", "arguments", "message"),
     [
-        ("notes.txt", [], "holds notes.txt, which no run without --checkpoint has written"),
-        ("batch=0", [], "holds batch=0, which no run without --checkpoint has written"),
-        ("part-0.parquet", ["--checkpoint", "c"], "holds part-0.parquet, which no run with --checkpoint has written"),
+        ("notes.txt", [], "contains notes.txt, which is not from a run without --checkpoint"),
+        ("batch=0", [], "contains batch=0, which is not from a run without --checkpoint"),
+        ("part-0.parquet", ["--checkpoint", "c"], "contains part-0.parquet, which is not from a run with --checkpoint"),
     ],
 )
 def test_a_folder_with_anything_else_in_it_is_not_replaced(
@@ -259,7 +259,7 @@ def test_what_was_written_with_another_checkpoint_is_not_replaced(
 def test_a_file_is_not_replaced(table: Path):
     done = invoke(["loads", str(table), "--bootstrap-servers", "localhost:9", "--topic", "t"])
     assert done.exit_code == 2
-    assert "is a file; Spark writes a folder" in done.stderr
+    assert "is a file, but Spark writes a folder" in done.stderr
 
 
 def test_a_table_that_is_not_there(tmp_path: Path):

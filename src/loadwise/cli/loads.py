@@ -95,7 +95,7 @@ def add_options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read and report; the status is 2 for wrong input, and 1 where the topics cannot be read."""
+    """Read and report; the status is 2 for wrong input, and 1 if the topics cannot be read."""
     table: Path = options.table
     checkpoint: Path | None = options.checkpoint
     if any(importlib.util.find_spec(name) is None for name in ("pyspark", "pyarrow", "aiokafka")):
@@ -144,7 +144,7 @@ def _source(given: argparse.Namespace) -> dict[str, str] | None:
     if given.bootstrap_servers is None or not given.topic:
         raise BadConnectionError("--bootstrap-servers HOST:PORT and --topic NAME go together")
     if given.checkpoint is not None and given.until is not None:
-        raise BadConnectionError("--until has no meaning with --checkpoint, which reads all that has arrived")
+        raise BadConnectionError("--until cannot be combined with --checkpoint, which reads all that has arrived")
     found = {} if config is None else properties(read_text(config, BadConnectionError), str(config))
     options = {f"kafka.{name}": value for name, value in found.items()}
     options |= {"kafka.bootstrap.servers": given.bootstrap_servers, "subscribe": ",".join(given.topic)}
@@ -165,7 +165,7 @@ def _refuse_to_replace(table: Path, *, incremental: bool) -> None:
     if not table.exists():
         return
     if not table.is_dir():
-        raise BadConnectionError(f"{table} is a file; Spark writes a folder: name another, or remove it")
+        raise BadConnectionError(f"{table} is a file, but Spark writes a folder; name another path, or remove the file")
     names = [path.name for path in table.iterdir() if not path.name.startswith(("_", "."))]
     strange = next(
         (
@@ -177,7 +177,7 @@ def _refuse_to_replace(table: Path, *, incremental: bool) -> None:
     )
     if strange is not None:
         kind = "with --checkpoint" if incremental else "without --checkpoint"
-        raise BadConnectionError(f"{table} holds {strange}, which no run {kind} has written; name another folder")
+        raise BadConnectionError(f"{table} contains {strange}, which is not from a run {kind}; name another folder")
 
 
 def _refuse_another(table: Path, checkpoint: Path) -> None:
@@ -191,8 +191,8 @@ def _refuse_another(table: Path, checkpoint: Path) -> None:
     known = (int(path.name) for path in checkpoint.glob("offsets/*") if path.name.isdecimal())
     if max(written, default=-1) > max(known, default=-1):
         raise BadConnectionError(
-            f"{table} was written with a different checkpoint, not {checkpoint}, and its rows would be replaced;"
-            " give that one, or another folder for the table"
+            f"{table} was written with a different checkpoint, not {checkpoint}, so its rows would be replaced;"
+            " give the original checkpoint, or another folder for the table"
         )
 
 
@@ -227,7 +227,7 @@ def _report(table: Path, by: str) -> list[Skew]:
     from loadwise.loads.skew import skew_of
 
     if not table.exists():
-        raise BadGroupError(f"there is no table {table}; --bootstrap-servers and --topic write one")
+        raise BadGroupError(f"there is no table {table}; to write one, give --bootstrap-servers and --topic")
     found = [skew_of(each, partition_of) for each in history(table, by=by)]
     if not found:
         raise BadGroupError(f"{table} has no rows: there was nothing to read")
