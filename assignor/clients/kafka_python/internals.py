@@ -259,7 +259,7 @@ class KafkaPythonCoordinator(ConsumerCoordinator):
     def _handle_offset_commit_response(self, offsets: Any, send_time: float, response: Any) -> None:
         codes = {code for _, partitions in response.topics for _, code in partitions}
         if response is self.answer_beside_join and codes & _ANOTHER_GENERATION:
-            raise RebalanceInProgressError(f"group {self.group_id} has rebalanced meanwhile: commit again after a poll")
+            raise RebalanceInProgressError(f"group {self.group_id} has rebalanced; commit again after a poll")
         super()._handle_offset_commit_response(offsets, send_time, response)
 
     @property
