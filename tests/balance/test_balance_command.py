@@ -112,7 +112,7 @@ def test_a_partition_without_space_is_named(cluster: Path) -> None:
         (["--exclude-topics", "orders,"], "'orders,' has an empty name"),
         (["--max-moved", "many"], "'many' is not a number of bytes such as 5e11 or 500GB"),
         (["--headroom", "1.2"], "'1.2' is not above 0 and at most 1"),
-        (["--throttle", "0"], "'0' is not a rate of a byte a second or more"),
+        (["--throttle", "0"], "'0' is not a rate of at least one byte per second"),
     ],
 )
 def test_wrong_flags_name_the_culprit(flags: list[str], culprit: str, cluster: Path) -> None:

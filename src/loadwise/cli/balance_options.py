@@ -17,13 +17,13 @@ from loadwise.cli.parser import add_command_config, at_least, whole_number
 if TYPE_CHECKING:
     from loadwise.cli.parser import Parser
 
-DESCRIPTION = """Plan how bytes in, bytes out and disk of each broker come within a tenth of its share.
+DESCRIPTION = """Plan how to bring the bytes in, bytes out and disk of each broker within a tenth of its share.
 
-A share is a part of the stated capacity, the same for all brokers; without capacities it is the mean.
+A share is the same part of the stated capacity for all brokers; without capacities it is the mean.
 
 Leaders change first, because that moves no bytes; then replicas move, as few bytes as possible. Racks and stated
 capacities are kept. A plan is a sequence of batches: in none does a disk exceed the headroom while replicas are copied.
-Nothing is changed: Kafka's own tools execute the files that --out writes, or --follow does."""
+Nothing changes until Kafka's own tools execute the files that --out writes, or --follow executes them."""
 EPILOG = f"""columns:
 {chr(10).join(f"  {name:9}  {meaning}" for name, meaning in MEANINGS)}
 
@@ -43,7 +43,7 @@ def add_options(parser: Parser) -> None:
         nargs="?",
         type=Path,
         metavar="CLUSTER",
-        help="brokers and partitions as a JSON file; `python -m pydoc loadwise.balance.files` describes the form",
+        help="a JSON file with brokers and partitions; `python -m pydoc loadwise.balance.files` describes the format",
     )
     source.add_argument(
         "--bootstrap-servers", metavar="HOST:PORT", help="a running cluster; without --follow it is only read"
@@ -53,48 +53,60 @@ def add_options(parser: Parser) -> None:
         dest="interval_s",
         type=at_least(0.1),
         metavar="SECONDS",
-        help="with --bootstrap-servers: bytes in are those of so many seconds; 10",
+        help="with --bootstrap-servers: how long to measure the bytes in (default: 10)",
     )
     source.add_argument(
         "--reads",
         type=at_least(0.0),
         metavar="NUMBER",
-        help="with --bootstrap-servers: how many consumer groups read each record, for the bytes out; 1",
+        help="with --bootstrap-servers: how many consumer groups read each record, for the bytes out (default: 1)",
     )
     add_command_config(source, "with --bootstrap-servers: ")
     source.add_argument(
         "--capacities",
         type=Path,
         metavar="FILE",
-        help='what brokers may carry at most, as JSON: {"1": {"disk_bytes": 5e11, "bytes_in_per_s": 1e8}}. Shares'
-        " are in proportion to it if all brokers have one. A broker with a capacity of 0 is emptied",
+        help='the most that brokers may carry, as JSON: {"1": {"disk_bytes": 5e11, "bytes_in_per_s": 1e8}}. If all'
+        " brokers have a capacity, shares are in proportion to it. A broker with a capacity of 0 is emptied",
     )
     source.add_argument(
-        "--save", type=Path, metavar="FILE", help="write the cluster as a CLUSTER file, to be planned again elsewhere"
+        "--save",
+        type=Path,
+        metavar="FILE",
+        help="write the cluster to a CLUSTER file, so that it can be planned elsewhere",
     )
     scope = parser.add_argument_group("what the plan may change")
     scope.add_argument(
-        "--add", type=_ids, metavar="IDS", help="fill these brokers, as in 7,8: replicas and leaders go to no others"
+        "--add",
+        type=_ids,
+        metavar="IDS",
+        help="fill these brokers, such as 7,8: replicas and leaders move only to them",
     )
-    scope.add_argument("--remove", type=_ids, metavar="IDS", help="empty these brokers, before they are stopped")
+    scope.add_argument("--remove", type=_ids, metavar="IDS", help="empty these brokers, so that they can be stopped")
     scope.add_argument(
-        "--exclude-brokers", type=_ids, metavar="IDS", help="these get and lose neither replicas nor leaders"
+        "--exclude-brokers",
+        type=_ids,
+        metavar="IDS",
+        help="leave these brokers alone: they neither gain nor lose replicas or leaders",
     )
     scope.add_argument(
         "--exclude-topics",
         type=_names,
         metavar="NAMES",
-        help="these stay as they are: names or patterns with * and ?, as in '__*,orders'",
+        help="leave these topics alone: names, or patterns with * and ?, such as '__*,orders'",
     )
     scope.add_argument(
-        "--max-moved", type=_bytes, metavar="BYTES", help="move no more than this, as in 500GB; what helps most first"
+        "--max-moved",
+        type=_bytes,
+        metavar="BYTES",
+        help="move at most this much, such as 500GB, beginning with what helps most",
     )
     scope.add_argument(
         "--headroom",
         type=_part,
         default=HEADROOM,
         metavar="PART",
-        help=f"of a stated disk a plan fills at most this part; {HEADROOM:g}",
+        help=f"the part of each stated disk that a plan may fill (default: {HEADROOM:g})",
     )
     batches = parser.add_argument_group("the batches")
     batches.add_argument(
@@ -102,28 +114,28 @@ def add_options(parser: Parser) -> None:
         type=whole_number(least=1),
         default=MOVES_PER_BROKER,
         metavar="NUMBER",
-        help=f"so many partitions move from or to a broker at a time; {MOVES_PER_BROKER}",
+        help=f"how many partitions may move from or to a broker at a time (default: {MOVES_PER_BROKER})",
     )
     batches.add_argument(
         "--throttle",
         type=_rate,
         metavar="BYTES",
-        help="brokers copy so many bytes a second, as in 50MB: of Kafka's tools, and for the estimated times",
+        help="brokers copy at most this many bytes per second, such as 50MB; the estimated times use it too",
     )
     batches.add_argument(
         "--follow",
         nargs="?",
         const="",
         metavar="FOLDER",
-        help="execute the batches of this folder, or of a new plan, one after the other. Goes on from what it finds;"
-        " stops at the first surprise, cancels what is under way and removes its throttles",
+        help="execute the batches in this folder, or those of a new plan, one by one, starting from the current state."
+        " At the first surprise, stop, cancel what is under way and remove the throttles",
     )
     shown = parser.add_argument_group("the plan")
     shown.add_argument(
         "--out",
         type=Path,
         metavar="FOLDER",
-        help=f"write {PATTERN} for Kafka's tools there, to be executed in order; those of an earlier plan are removed",
+        help=f"write {PATTERN} for Kafka's tools to this folder, to be run in order, and remove those of an older plan",
     )
     shown.add_argument(
         "--html", type=Path, metavar="FILE", help="also write a page with the table and a chart for each resource"
@@ -167,7 +179,7 @@ def _bytes(text: str) -> float:
 
 def _rate(text: str) -> float:
     if not (rate := _bytes(text)) >= 1.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a rate of a byte a second or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a rate of at least one byte per second")
     return rate
 
 
