@@ -76,7 +76,9 @@ def strategy(name: str) -> Strategy:
         return there_are[name]
     except KeyError:
         near = did_you_mean(name, there_are)
-        raise UnknownAssignorError(f"no assignor is called {name!r}{near}; there are {', '.join(there_are)}") from None
+        raise UnknownAssignorError(
+            f"no assignor is called {name!r}{near}; choose from {', '.join(there_are)}"
+        ) from None
 
 
 def chosen(assignor: AnyChoice) -> dict[Strategy, Assignor]:

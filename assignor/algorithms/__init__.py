@@ -29,4 +29,4 @@ def algorithm(name: str) -> Assignor:
     try:
         return there_are[name]
     except KeyError:
-        raise UnknownAssignorError(f"no assignor is called {name!r}; there are {', '.join(there_are)}") from None
+        raise UnknownAssignorError(f"no assignor is called {name!r}; choose from {', '.join(there_are)}") from None

@@ -85,7 +85,9 @@ def _checked(resources: Collection[str], weights: Mapping[str, float]) -> dict[s
     """Return the weight of each resource with a weight above 0."""
     for name, weight in weights.items():
         if name not in resources:
-            raise BadGroupError(f"there is a weight for {name!r}, but no such resource; there are {sorted(resources)}")
+            raise BadGroupError(
+                f"there is a weight for {name!r}, but no such resource; choose from {sorted(resources)}"
+            )
         if not (weight >= 0 and math.isfinite(weight)):
             raise BadGroupError(f"the weight of {name!r} is {weight}; it must be a finite number of 0 or more")
     return {name: weight for name in resources if (weight := float(weights.get(name, 1.0))) > 0}

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     wanted = chosen.scene or [*variants, "flights"]
     for name in wanted:
         if name not in {*variants, "flights"}:
-            parser.error(f"no scene is called {name!r}; there are {', '.join([*variants, 'flights'])}")
+            parser.error(f"no scene is called {name!r}; choose from {', '.join([*variants, 'flights'])}")
     if "flights" in wanted:
         try:
             variants["flights"] = [stream(_departures(), PARTITIONS)]

@@ -37,7 +37,7 @@ def handle(
         return (yield from _response(call, ConsumerHeartbeatReply(error=ErrorCode.INVALID_REQUEST, message=problem)))
     assignors = cluster.settings.consumer_groups.assignors
     if body.server_assignor is not None and body.server_assignor not in assignors:
-        message = f"there is no assignor {body.server_assignor!r}; there are {', '.join(assignors)}"
+        message = f"there is no assignor {body.server_assignor!r}; choose from {', '.join(assignors)}"
         reply = ConsumerHeartbeatReply(error=ErrorCode.UNSUPPORTED_ASSIGNOR, message=message)
         return (yield from _response(call, reply))
     owned = body.topic_partitions

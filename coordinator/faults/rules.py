@@ -251,7 +251,7 @@ class Faults:
         _check_conditions(conditions)
         if api != ANY_API and api not in self._apis:
             near = did_you_mean(api, self._apis)
-            raise BadFaultError(f"no API {api!r} is served{near}; there are {', '.join(sorted(self._apis))}")
+            raise BadFaultError(f"no API {api!r} is served{near}; choose from {', '.join(sorted(self._apis))}")
         times, skip = conditions.get("times", 1), conditions.get("skip", 0)
         if (times is not None and not 1 <= times <= MAX_NUMBER) or not 0 <= skip <= MAX_NUMBER:
             most = f"up to {MAX_NUMBER:,}"

@@ -134,7 +134,7 @@ class ClientQuotas:
 
 def _check(key: str, value: float, allowed: frozenset[str]) -> None:
     if key not in allowed:
-        raise BadConfigError(f"Invalid configuration key {key}; there are {', '.join(sorted(allowed))}")
+        raise BadConfigError(f"Invalid configuration key {key}; choose from {', '.join(sorted(allowed))}")
     if value <= 0:
         raise BadConfigError(f"Quota {key} must be greater than 0")
     if key not in _WHOLE:

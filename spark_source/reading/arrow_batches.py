@@ -62,7 +62,7 @@ def check_schema(asked: StructType, *, include_headers: bool) -> None:
         if column.name == "headers" and not include_headers:
             raise SchemaError("schema: column headers needs the option includeHeaders=true")
         if column.name not in ours:
-            raise SchemaError(f"schema: there is no column {column.name}; there are {', '.join(ours)}")
+            raise SchemaError(f"schema: there is no column {column.name}; choose from {', '.join(ours)}")
         if column.dataType != ours[column.name]:
             wanted = ours[column.name].simpleString()
             raise SchemaError(

@@ -20,5 +20,5 @@ def did_you_mean(name: str, names: Iterable[str], shown: Callable[[str], str] = 
 
 
 def near_or_all(name: str, names: Collection[str]) -> str:
-    """Return what `did_you_mean` does, or ``; there are x, y`` with all names if none is near."""
-    return did_you_mean(name, names) or f"; there are {', '.join(names)}"
+    """Return what `did_you_mean` does, or ``; choose from x, y`` with all names if none is near."""
+    return did_you_mean(name, names) or f"; choose from {', '.join(names)}"

@@ -36,7 +36,7 @@ def test_lines_are_answered_in_order_and_a_bad_one_harms_no_other() -> None:
     assert answers[0]["members"] == {"a": [["t", 0], ["t", 1]], "b": [["t", 2]]} == answers[3]["members"]
     assert answers[0]["elapsed_ms"] >= 0
     assert answers[1]["error"].startswith("not JSON")
-    assert "'fair'; there are range, roundrobin" in answers[2]["error"]
+    assert "'fair'; choose from range, roundrobin" in answers[2]["error"]
 
 
 def test_a_cooperative_answer_is_staged_and_an_eager_one_is_the_target() -> None:
@@ -82,7 +82,7 @@ def test_capacity_and_options_are_heeded() -> None:
         ({"members": None}, "members is null; expected a list"),
         ({"topics": None}, "topics is null; expected an object"),
         ({"wieghts": {"t": [1, 2, 3]}}, "wieghts is not a field (did you mean 'weights'?)"),
-        ({"x" * 99: 1}, "x... is not a field; there are id, strategy, topics, members, options, "),
+        ({"x" * 99: 1}, "x... is not a field; choose from id, strategy, topics, members, options, "),
         ({"topics": {"t": {"partitions": 1, "rack": []}}}, "topics.t.rack is not a field (did you mean 'racks'?)"),
         ({"members": [{"id": "a", "topic": ["t"]}]}, "members[0].topic is not a field (did you mean 'topics'?)"),
         (

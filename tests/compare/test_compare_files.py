@@ -45,7 +45,7 @@ def test_a_case_needs_no_strategy_and_its_options_are_heeded() -> None:
         ("[]", "group.json: the case is []; expected an object"),
         (json.dumps(CASE).replace("9", "NaN"), "group.json: NaN is not a JSON number; write null"),
         (json.dumps(CASE | {"members": [{"id": 3}]}), "group.json: members[0].id is 3; expected a string"),
-        (json.dumps(CASE | {"strategy": "fair"}), "group.json: no assignor is called 'fair'; there are range"),
+        (json.dumps(CASE | {"strategy": "fair"}), "group.json: no assignor is called 'fair'; choose from range"),
         (json.dumps(CASE | {"members": []}), "group.json: the group has no members"),
         (json.dumps(CASE | {"weights": {"t": [-1, 0, 0]}}), "group.json: the load of t-0 is -1.0; it must be"),
     ],

@@ -129,7 +129,7 @@ def test_there_must_be_somebody_and_something() -> None:
         compare(two(partitions={"u": 3}), ["range"], still)
     with pytest.raises(BadInputError, match=r"the load of t-1 is -1\.0"):
         compare(two(load={"t": [1, -1]}), ["range"], still)
-    with pytest.raises(UnknownAssignorError, match="'fair'; there are range"):
+    with pytest.raises(UnknownAssignorError, match="'fair'; choose from range"):
         compare(two(), ["fair"], still)
 
 
@@ -183,7 +183,7 @@ def test_the_flights_are_those_of_the_demo() -> None:
 
 
 def test_a_scenario_that_there_is_not() -> None:
-    with pytest.raises(BadInputError, match="'nope'; there are flights, zipf"):
+    with pytest.raises(BadInputError, match="'nope'; choose from flights, zipf"):
         scenario("nope")
 
 

@@ -67,7 +67,7 @@ def test_kafka_python_knows_every_setting() -> None:
             r"f: securty.protocol is not supported \(did you mean 'security.protocol'\?\)",
         ),
         ("sasl.jaas.confg=secret", r"f: sasl.jaas.confg is not supported \(did you mean 'sasl.jaas.config'\?\)"),
-        ("x=1", "f: x is not supported; there are client.dns.lookup, "),
+        ("x=1", "f: x is not supported; choose from client.dns.lookup, "),
         ("request.timeout.ms=soon", "f: request.timeout.ms is 'soon'; expected a whole number"),
         ("ssl.truststore.location=a.jks", "ssl.truststore.location is of type JKS, .* set ssl.truststore.type=PEM"),
         ("ssl.keystore.location=a\nssl.keystore.type=PKCS12", "ssl.keystore.location is of type PKCS12"),

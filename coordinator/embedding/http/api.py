@@ -199,7 +199,7 @@ class HttpApi:
         found = _number(text)
         if found not in self._snapshots:
             there = ", ".join(map(str, self._snapshots)) or "none"
-            raise NoSuchSnapshotError(f"there is no snapshot {found}; there are: {there}")
+            raise NoSuchSnapshotError(f"there is no snapshot {found}; existing ones: {there}")
         return found
 
     def _clock(self) -> _Json:

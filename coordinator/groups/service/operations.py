@@ -44,7 +44,7 @@ def existing_group(groups: Groups, group_id: str) -> Group:
     group = groups.get(group_id)
     if group is None:
         known = ", ".join(sorted(groups.all())) or "none"
-        raise NoSuchGroupError(f"there is no group {group_id!r}; there are: {known}")
+        raise NoSuchGroupError(f"there is no group {group_id!r}; existing ones: {known}")
     return group
 
 
@@ -53,4 +53,4 @@ def _member_id(group: Group, name: str) -> str:
         if name in {member.member_id, member.instance_id}:
             return member.member_id
     known = ", ".join(group.members) or "none"
-    raise NoSuchMemberError(f"group {group.group_id!r} has no member {name!r}; it has: {known}")
+    raise NoSuchMemberError(f"group {group.group_id!r} has no member {name!r}; its members: {known}")

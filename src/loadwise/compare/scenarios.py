@@ -51,7 +51,7 @@ def scenario(name: str) -> Situation:
     try:
         return SCENARIOS[name]()
     except KeyError:
-        raise BadInputError(f"no scenario is called {name!r}; there are {', '.join(SCENARIOS)}") from None
+        raise BadInputError(f"no scenario is called {name!r}; choose from {', '.join(SCENARIOS)}") from None
 
 
 def _flights() -> Situation:

@@ -67,7 +67,9 @@ def check_weights(weights: Mapping[str, float], metrics: Collection[str]) -> Non
     """Raise `BadDispatcherError` for a weight without a metric, below 0 or not finite, and if no metric counts."""
     for name, weight in weights.items():
         if name not in metrics:
-            raise BadDispatcherError(f"there is a weight for {name!r}, but no such metric; there are {sorted(metrics)}")
+            raise BadDispatcherError(
+                f"there is a weight for {name!r}, but no such metric; choose from {sorted(metrics)}"
+            )
         given: object = weight
         if not isinstance(given, int | float) or not 0 <= given < math.inf:
             raise BadDispatcherError(f"the weight of {name!r} is {weight!r}; it must be a finite number of 0 or more")

@@ -86,5 +86,5 @@ def test_staging_settles_in_two_rounds_and_never_doubles(name: str, group: Group
 def test_every_strategy_has_its_algorithm() -> None:
     for strategy in strategies().values():
         assert algorithm(strategy.algorithm).name == strategy.algorithm
-    with pytest.raises(UnknownAssignorError, match="'fair'; there are range, roundrobin, sticky, weighted"):
+    with pytest.raises(UnknownAssignorError, match="'fair'; choose from range, roundrobin, sticky, weighted"):
         algorithm("fair")

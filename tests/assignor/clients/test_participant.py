@@ -130,7 +130,7 @@ def test_the_cooperative_form_is_asked_for(assignor):
 
 
 def test_what_has_no_cooperative_form_is_refused():
-    with pytest.raises(UnknownAssignorError, match=r"'cooperative-range'.*; there are range"):
+    with pytest.raises(UnknownAssignorError, match=r"'cooperative-range'.*; choose from range"):
         Participant("cooperative-range")
 
 
@@ -232,7 +232,7 @@ def test_a_capacity_that_is_changed_is_checked_at_once_and_counts_from_the_next_
 
 
 def test_an_unknown_strategy_is_refused_at_once():
-    with pytest.raises(UnknownAssignorError, match=r"'wieghted' \(did you mean 'weighted'\?\); there are range"):
+    with pytest.raises(UnknownAssignorError, match=r"'wieghted' \(did you mean 'weighted'\?\); choose from range"):
         Participant("wieghted")
     with pytest.raises(UnknownAssignorError, match="assignor is an empty list"):
         Participant([])

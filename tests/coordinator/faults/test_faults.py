@@ -91,7 +91,7 @@ def test_faults_can_be_taken_back() -> None:
 @pytest.mark.parametrize(
     ("make", "complaint"),
     [
-        (lambda rules: rules.drop("Heartbeats"), "no API 'Heartbeats' is served .*; there are AddOffsetsToTxn, "),
+        (lambda rules: rules.drop("Heartbeats"), "no API 'Heartbeats' is served .*; choose from AddOffsetsToTxn, "),
         (lambda rules: rules.drop("Heartbets"), r"no API 'Heartbets' is served \(did you mean 'Heartbeat'\?\)"),
         (lambda rules: rules.answer("Heartbeat", "NOT_LEADER"), r"error \(did you mean 'NOT_LEADER_OR_FOLLOWER'\?\)"),
         (lambda rules: rules.answer("Heartbeat", "NO_SUCH"), "'NO_SUCH' is not the name or number of a Kafka error"),

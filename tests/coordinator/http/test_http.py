@@ -240,7 +240,7 @@ def test_snapshots_are_taken_and_put_back_over_http(running: tuple[str, Http]) -
     assert http("GET", "/snapshots") == {"snapshots": [taken]}
     assert http("DELETE", f"/snapshots/{taken}") == {}
     assert http.refusal("POST", f"/snapshots/{taken}/restore") == (
-        404, f"there is no snapshot {taken}; there are: none"
+        404, f"there is no snapshot {taken}; existing ones: none"
     )  # fmt: skip
 
 

@@ -110,7 +110,7 @@ def test_each_option_that_changes_nothing_has_its_reason(given, named):
         ({"startingoffset": "latest"}, "startingoffset", "(did you mean 'startingOffsets'?)"),
         ({"numTask": "2"}, "numTask", "(did you mean 'numTasks'?)"),
         ({"bootstrap.servers": "x"}, "bootstrap.servers", "(did you mean 'kafka.bootstrap.servers'?)"),
-        ({"zzz": "x"}, "zzz", "there are assign, assignment.capacity, assignment.group"),
+        ({"zzz": "x"}, "zzz", "choose from assign, assignment.capacity, assignment.group"),
         ({"path": "/x"}, "path", "subscribe"),
         ({"maxRecordsPerPartition": "5", "split": "false"}, "maxRecordsPerPartition", "split=false"),
         ({"minOffsetsPerTrigger": "6", "maxOffsetsPerTrigger": "5"}, "minOffsetsPerTrigger", "more than"),
@@ -218,7 +218,7 @@ class Nameless:
     [
         ("wieghted", "(did you mean 'weighted'?)"),
         ("cooperative-sticky", "(did you mean 'sticky'?)"),
-        ("xyz", "there are range, roundrobin, sticky, weighted"),
+        ("xyz", "choose from range, roundrobin, sticky, weighted"),
         (".Foo", "write the whole name: package.module.Name"),
         ("..mine.Foo", "write the whole name: package.module.Name"),
         ("mine.", "cannot import 'mine'"),
@@ -335,7 +335,7 @@ def test_a_member_is_told_what_to_join_with():
         (
             {"assignment.strategy": "even"},
             "assignment.strategy",
-            "there is no 'even'; there are range, roundrobin, sticky",
+            "there is no 'even'; choose from range, roundrobin, sticky",
         ),
         ({"assignment.capacity": "-1"}, "assignment.capacity", "a number from 1e-09"),
         ({"assignment.capacity": "much"}, "assignment.capacity", "a number from 1e-09"),

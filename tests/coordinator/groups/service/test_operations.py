@@ -88,11 +88,11 @@ async def test_a_forced_rebalance_asks_everybody_to_join_again(member: Member) -
 
 async def test_who_is_not_there_is_named_with_those_who_are(member: Member) -> None:
     groups = member.coordinator.groups
-    with pytest.raises(NoSuchGroupError, match="no group 'h'; there are: g"):
+    with pytest.raises(NoSuchGroupError, match="no group 'h'; existing ones: g"):
         groups.rebalance("h")
     with pytest.raises(NoSuchGroupError):
         groups.get("h")
-    with pytest.raises(NoSuchMemberError, match=f"no member 'x'; it has: {member.member_id}"):
+    with pytest.raises(NoSuchMemberError, match=f"no member 'x'; its members: {member.member_id}"):
         groups.kick("g", "x")
     with pytest.raises(NoSuchMemberError):
         groups.expire_session("g", "x")
