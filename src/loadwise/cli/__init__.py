@@ -72,7 +72,7 @@ def top_parser() -> Parser:
     )
     parser.add_argument("-V", "--version", action="version", version=f"loadwise {loadwise.__version__}")
     parser.add_argument(
-        "--completion", type=one_of(SHELLS), choices=SHELLS, help="print the completion script of a shell"
+        "--completion", type=one_of(SHELLS), choices=SHELLS, help="print the completion script for a shell"
     )
     return parser
 

@@ -36,7 +36,7 @@ _EVERY_ADDRESS = "0.0.0.0"  # noqa: S104  (where others may reach it)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until a signal ends it; the status is 1 where that cannot be, and 2 where the options are wrong."""
+    """Serve until a signal ends it; the status is 1 if it cannot serve, and 2 if the options are wrong."""
     gc.disable()  # until clients can connect: imports make no garbage, and collections take a twentieth of the time
     try:
         return _run(options)

@@ -82,7 +82,7 @@ def add_options(parser: Parser) -> None:
         type=at_least(100),
         metavar="RECORDS/S",
         default=15_000.0,
-        help="the most records that a member processes per second",
+        help="the maximum number of records that a member processes per second",
     )
     pace.add_argument(
         "--arrival-rate",

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Steer a group by its load: members in Java, C#, Go or any language get the plans of `weighted`.
 
-The brokers need the assignor `loadwise` (a jar), and the group the consumer protocol (group.protocol=consumer); its
-members stay as they are. The command reads the group as `loadwise watch` does, and joins it with members that own
+The brokers need the assignor `loadwise` (a jar), and the group needs the consumer protocol (group.protocol=consumer).
+Its members stay as they are. The command reads the group as `loadwise watch` does, and joins it with members that own
 nothing and carry the plan. It waits while the group is a classic one, or has no members."""
 EPILOG = """examples:
   loadwise steer --bootstrap-servers broker:9092 --group billing --dry-run
@@ -41,7 +41,7 @@ EPILOG = """examples:
 def add_options(parser: Parser) -> None:
     """Add the options of the command."""
     where = parser.add_argument_group("the group")
-    where.add_argument("--bootstrap-servers", required=True, metavar="HOST:PORT", help="the Kafka of the group")
+    where.add_argument("--bootstrap-servers", required=True, metavar="HOST:PORT", help="a broker of the cluster")
     where.add_argument("--group", required=True, metavar="ID", help="the group to steer")
     add_uncommitted(where)
     add_command_config(where)
@@ -61,14 +61,14 @@ def add_options(parser: Parser) -> None:
         "--history",
         type=Path,
         metavar="FILE",
-        help="write the newest readings and decisions at the end: `loadwise replay`",
+        help="when it ends, write the latest readings and decisions for `loadwise replay`",
     )
     out.add_argument("--metrics-port", type=whole_number(least=1), metavar="PORT", help="serve Prometheus metrics")
-    how.add_argument("--dry-run", action="store_true", help="log what would be done, and send no plan")
+    how.add_argument("--dry-run", action="store_true", help="only log what would be done; send no plan")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Steer until Ctrl-C or SIGTERM; the status is 2 for a wrong connection, 1 where the group cannot be steered."""
+    """Steer until Ctrl-C or SIGTERM; the status is 2 for a wrong connection, 1 if the group cannot be steered."""
     logs = sys.stderr if options.as_json else sys.stdout
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=logs)
     logging.getLogger("kafka").setLevel(logging.ERROR)
