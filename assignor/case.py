@@ -79,7 +79,7 @@ class Case:
         """Parse a value returned by ``json.loads``. Raises `BadCaseError` or `UnknownAssignorError`."""
         case = _read.known(_read.an_object(given, "the case"), _CASE)
         if case.get("prefer_rack_aware"):
-            raise BadCaseError("prefer_rack_aware is a switch of Kafka's own tests; leave it out")
+            raise BadCaseError("prefer_rack_aware is only for Kafka's own tests; leave it out")
         chosen = strategy(_read.text(case.get("strategy", MISSING), "strategy"))
         topics = {
             name: _read.known(_read.an_object(spec, f"topics.{name}"), _TOPIC, f"topics.{name}.")
@@ -91,7 +91,7 @@ class Case:
         }
         total = sum(partitions.values())
         if total > MOST_PARTITIONS:
-            raise BadCaseError(f"topics have {total:,} partitions together; at most {MOST_PARTITIONS:,} are allowed")
+            raise BadCaseError(f"topics have {total:,} partitions in total; at most {MOST_PARTITIONS:,} are allowed")
         members: list[Member] = []
         for index, member in enumerate(_read.a_list(case.get("members", MISSING), "members")):
             where = f"members[{index}]"
@@ -220,7 +220,7 @@ def _load(case: dict[str, Any], partitions: Mapping[str, int], capacity: float) 
         raise BadCaseError(f"{' and '.join(given)} are given; give the load in one way only")
     for name, of in (("horizon_s", "lag"), ("resource_weights", "resources")):
         if case.get(name) is not None and case.get(of) is None:
-            raise BadCaseError(f"{name} is given without {of}; it has no effect alone")
+            raise BadCaseError(f"{name} is given without {of}; it has no effect on its own")
     if case.get("weights") is not None:
         return _loads(case["weights"], "weights", partitions)
     if case.get("lag") is not None or case.get("rate") is not None:

@@ -109,7 +109,7 @@ def plan(
             on_decision=on_decision,
         )
     if own is not None and isinstance(live, LiveSettings) and live.cost:
-        raise ValueError("LiveSettings(cost=…) has no effect with load=PolledLoad(…), which says what records cost")
+        raise ValueError("LiveSettings(cost=…) has no effect with load=PolledLoad(…), which defines the cost")
     if participant.load_aware and source is None:
         lag = client.lag(*topics, interval_s=lag_interval_s, **config)
         if (load is None or own) and tried.includes_installed:

@@ -27,7 +27,7 @@ try:
     from confluent_kafka.aio import AIOConsumer
 except ImportError as error:
     raise MissingClientError(
-        f"confluent-kafka {INSTALLED} is installed, but its AIOConsumer came later: pip install -U confluent-kafka"
+        f"confluent-kafka {INSTALLED} has no AIOConsumer; upgrade it: pip install -U confluent-kafka"
     ) from error
 
 
