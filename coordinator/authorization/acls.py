@@ -81,7 +81,7 @@ class Acl(NamedTuple):
         )
         problem = acl.problem()
         if problem is not None:
-            raise BadSecurityError(f"{acl} cannot be: {problem}")
+            raise BadSecurityError(f"{acl} is not valid: {problem}")
         return acl
 
     def problem(self) -> str | None:

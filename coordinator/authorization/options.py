@@ -28,7 +28,7 @@ class Authorization:
     def __post_init__(self) -> None:
         for name in self.super_users:
             if ":" not in name:
-                raise BadSecurityError(f"the super user {name!r} has no type of principal: write {f'User:{name}'!r}")
+                raise BadSecurityError(f"the super user {name!r} has no principal type: write {f'User:{name}'!r}")
 
     def authorizer(self, keeper: Keeper = NOTHING) -> Authorizer:
         """The authorizer that begins with these ACLs, and tells a keeper how they change."""

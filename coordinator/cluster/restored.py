@@ -19,7 +19,7 @@ def check_brokers(state: Snapshot, brokers: Brokers) -> None:
     placed.update(each for record in state.of(CoordinatorsRecord) for each in record.node_ids)
     if not placed <= set(known):
         there = f"this one has {known}"
-        raise BadClusterError(f"the snapshot's cluster had brokers {sorted(placed)}, and {there}: use at least as many")
+        raise BadClusterError(f"the snapshot's cluster had brokers {sorted(placed)}, but {there}: use at least as many")
 
 
 def restored(snapshot: Snapshot, ids: ProducerIdsRecord, topics: Topics) -> Snapshot:

@@ -153,9 +153,9 @@ def check_local_retention(configs: Mapping[str, str]) -> None:
         if most < 0 or local == _AS_IN_ALL:
             continue
         if local < 0:
-            raise BadConfigError(f"{on_disk} must not be {local}, which is no end, as {in_all} is {most}")
+            raise BadConfigError(f"{on_disk} must not be {local}, which means no limit, because {in_all} is {most}")
         if local > most:
-            raise BadConfigError(f"{on_disk} is {local}, and must not be more than {in_all}, which is {most}")
+            raise BadConfigError(f"{on_disk} is {local}; it must not exceed {in_all}, which is {most}")
 
 
 def check_topic_configs(configs: Mapping[str, str]) -> None:

@@ -341,7 +341,7 @@ def _variables_of(path: Path) -> Iterator[tuple[str, str]]:
         if quote in {"'", '"'}:
             value, end, after = value[1:].partition(quote)
             if not end or (after.strip() and not after.strip().startswith("#")):
-                raise BadClusterError(f"line {number} of {path} has a quote that is not closed at its end: close it")
+                raise BadClusterError(f"line {number} of {path} has an unclosed quote: close it")
         else:
             value = re.split(r"\s#", value, maxsplit=1)[0].rstrip()
         if "${" in value:

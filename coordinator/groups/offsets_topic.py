@@ -186,7 +186,7 @@ def _text(text: str | None) -> bytes:
         return struct.pack(">h", -1)
     data = text.encode("utf-8", "surrogatepass")
     if len(data) > _MAX_TEXT_BYTES:
-        raise _TooLongError(f"it contains a text of {len(data):,} bytes, and the limit is {_MAX_TEXT_BYTES:,}")
+        raise _TooLongError(f"it contains a text of {len(data):,} bytes, but the limit is {_MAX_TEXT_BYTES:,}")
     return struct.pack(">h", len(data)) + data
 
 

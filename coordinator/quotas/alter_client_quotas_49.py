@@ -28,9 +28,9 @@ def handle(call: Call[AlterClientQuotasRequest], cluster: Cluster) -> Turns[Alte
         changes = {each.key: None if each.remove else each.value for each in entry.ops}
         try:
             if frozenset(entity.items()) in entries:
-                raise BadConfigError("the entity is named twice, and what comes later is ignored")
+                raise BadConfigError("the entity is named twice; the later entry is ignored")
             if len(changes) < len(entry.ops):
-                raise BadConfigError("a quota is named twice, and no quota of this entity was changed")
+                raise BadConfigError("a quota is named twice; no quota of this entity was changed")
             quotas = ClusterQuotas.of(cluster).quotas
             quotas.alter(tuple(entity.items()), changes, validate_only=call.body.validate_only)
         except BadConfigError as problem:

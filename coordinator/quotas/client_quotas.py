@@ -88,7 +88,7 @@ class ClientQuotas:
         allowed = _TYPES.get(frozenset(kind for kind, _ in entity))
         if allowed is None or len({kind for kind, _ in entity}) < len(entity):
             kinds = ", ".join(kind for kind, _ in entity) or "nothing"
-            raise BadConfigError(f"no quota is of {kinds}; one is of a user, a client-id, both, or an ip")
+            raise BadConfigError(f"a quota cannot be for {kinds}, only for a user, a client-id, both, or an ip")
         for kind, name in entity:
             if name == "":
                 raise BadConfigError(f"Empty {kind} not supported")
@@ -169,11 +169,11 @@ def check_filter(wanted: Sequence[WantedEntity]) -> None:
     kinds: set[str] = set()
     for each in wanted:
         if not each.type:
-            raise BadConfigError("a component has no type of entity")
+            raise BadConfigError("a component has no entity type")
         if each.type in kinds:
-            raise BadConfigError(f"the entity type {each.type} is there twice")
+            raise BadConfigError(f"the entity type {each.type} is given twice")
         if each.type not in {USER, CLIENT_ID, IP}:
-            raise UnknownEntityError(f"there is no entity of type {each.type!r}: only user, client-id and ip")
+            raise UnknownEntityError(f"there is no entity type {each.type!r}: use user, client-id or ip")
         if each.match not in MatchType.__members__.values():
             raise BadConfigError(f"there is no match type {each.match}")
         if (each.name is not None) != (each.match == MatchType.EXACT):
@@ -181,4 +181,4 @@ def check_filter(wanted: Sequence[WantedEntity]) -> None:
             raise BadConfigError(f"the match type {MatchType(each.match).name} of {each.type} takes {needs} name")
         kinds.add(each.type)
     if IP in kinds and len(kinds) > 1:
-        raise BadConfigError("an ip goes with no other type of entity")
+        raise BadConfigError("an ip cannot be combined with another entity type")

@@ -64,7 +64,7 @@ def _check_new(main: Path, acknowledged: Acknowledged | None, log: Path) -> None
 
 def _check_older(main: Path, log: WriteAheadLog) -> None:
     if log.is_damaged:
-        raise LostWritesError(main.parent, f"{log_of(main).name} is damaged, and whole writes follow the damaged place")
+        raise LostWritesError(main.parent, f"{log_of(main).name} is damaged, but undamaged writes follow the damage")
     if _read(main).with_log is not None:
         raise LostWritesError(main.parent, f"{ACKNOWLEDGED_NAME} is missing or empty, so writes may be lost")
 

@@ -192,8 +192,8 @@ def test_a_file_of_variables_is_read_as_testcontainers_reads_it(tmp_path: Path) 
     [
         ("KAFKA_NUM_PARTITIONS", "sets no variable: write KEY=value"),
         ("=1", "sets no variable"),
-        ('A="1', "a quote that is not closed at its end"),
-        ("A='1' 2", "a quote that is not closed at its end"),
+        ('A="1', "an unclosed quote"),
+        ("A='1' 2", "an unclosed quote"),
         ("A=${B}", "refers to another variable: write its value"),
     ],
 )

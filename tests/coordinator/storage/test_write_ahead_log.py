@@ -210,7 +210,7 @@ def test_a_damaged_log_of_an_older_loadwise_is_refused(tmp_path: Path, at: int) 
     with (tmp_path / "killed" / LOG).open("r+b") as log:
         log.seek(at)
         log.write(b"\xff\xfe")
-    refused_and_accepted(tmp_path / "killed", "is damaged, and whole writes follow")
+    refused_and_accepted(tmp_path / "killed", "is damaged, but undamaged writes follow")
 
 
 def test_old_frames_behind_the_end_are_no_tail(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
