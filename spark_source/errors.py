@@ -24,7 +24,7 @@ says what is wrong, where (topic, partition, offset), and which option to change
 
 from __future__ import annotations
 
-START_BEHIND = "start a new query behind it (startingOffsets)"
+START_BEHIND = "start a new query after it (startingOffsets)"
 """The remedy for records that no reader can read."""
 OTHERS_MAY_READ = (
     "another reader may read it: set reader={reader}, or use Spark's format('kafka'); only if these fail too,"

@@ -120,4 +120,4 @@ def _refuse_backwards(starting: Bound, ending: Bound) -> None:
             end = ending.offsets.get(place, LATEST)
             if start > end >= 0:
                 where = f"{place.topic}-{place.partition}"
-                raise OptionError(starting.option, f"{where} starts at {start}, behind {end}, its {ending.option}")
+                raise OptionError(starting.option, f"{where} starts at {start}, after {end}, its {ending.option}")

@@ -172,7 +172,7 @@ def _plan(options: Mapping[str, str]) -> PlanOptions:
     costs = declared.COST_PER_RECORD.read(options)
     load_by = declared.LOAD_BY.read(options) or ("cost" if costs is not None else None)
     if load_by == "cost" and costs is None:
-        raise OptionError("loadBy", "cost needs what a record of each topic costs: set costPerRecord")
+        raise OptionError("loadBy", "cost needs the cost of a record in each topic: set costPerRecord")
     if load_by != "cost" and costs is not None:
         raise OptionError("loadBy", f"{load_by} conflicts with costPerRecord; leave out one of them")
     split, max_records = declared.SPLIT.read(options), declared.MAX_RECORDS.read(options)

@@ -68,7 +68,7 @@ def member_offset(offset: Mapping[str, Any], group: str) -> MemberOffset:
         )
     if offset["version"] != VERSION:
         raise OptionError(
-            MODE, f"this checkpoint has version {offset['version']}, and this loadwise reads {VERSION}; upgrade it"
+            MODE, f"this checkpoint has version {offset['version']}, but this loadwise reads {VERSION}; upgrade it"
         )
     if offset["group"] != group:
         raise OptionError(

@@ -142,7 +142,7 @@ def plan(
             return found
         tasks += math.ceil(tasks * min(1.0, most / max_records - 1))
     raise PlanError(
-        f"assignor {assignor.name!r} gives a task {most} records, and maxRecordsPerPartition allows {max_records};"
+        f"assignor {assignor.name!r} gives a task {most} records, but maxRecordsPerPartition allows {max_records};"
         " use assignor=weighted without costPerRecord, or raise it"
     )
 

@@ -160,7 +160,7 @@ def test_each_option_that_changes_nothing_has_its_reason(given, named):
         (
             {"startingOffsets": '{"flights":{"0":5}}', "endingOffsets": '{"flights":{"0":4}}'},
             "startingOffsets",
-            "flights-0 starts at 5, behind 4, its endingOffsets",
+            "flights-0 starts at 5, after 4, its endingOffsets",
         ),
         ({"kafka.auto.offset.reset": "latest"}, "kafka.auto.offset.reset", "startingOffsets"),
     ],

@@ -285,7 +285,7 @@ class FirstTakesAll:
 
 def test_an_assignor_that_piles_up_cannot_keep_the_limit():
     with pytest.raises(
-        PlanError, match=r"gives a task 100 records, and maxRecordsPerPartition allows 10; use assignor"
+        PlanError, match=r"gives a task 100 records, but maxRecordsPerPartition allows 10; use assignor"
     ):
         plan([OffsetRange("t", 0, 0, 100)], FirstTakesAll(), num_tasks=2, max_records=10)
 

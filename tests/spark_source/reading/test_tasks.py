@@ -197,7 +197,7 @@ def test_a_batch_that_cannot_be_read_is_named_with_the_option(topic, monkeypatch
     assert option in text
     if option == "startingOffsets":
         assert re.search(
-            r"set reader=(batches|messages), or use Spark's format\('kafka'\).*start a new query behind", text
+            r"set reader=(batches|messages), or use Spark's format\('kafka'\).*start a new query after", text
         )
     assert "\n" not in text
 
