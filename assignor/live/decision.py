@@ -68,8 +68,8 @@ class Decision:
     def worse_than_sticky(self) -> str:
         """Return the log line that ``sticky`` would have been better."""
         return (
-            f"The highest lag of a member was {-(self.saved_s or 0.0):.1f} s above that of sticky in the last minutes:"
-            " members get equal numbers of partitions until it is not"
+            f"The highest lag of a member was {-(self.saved_s or 0.0):.1f} s above that of sticky in the last minutes;"
+            " members get equal numbers of partitions as long as it is"
         )
 
     @property
@@ -80,7 +80,7 @@ class Decision:
         (topic, number), times = self.overfull
         return (
             f"{topic}-{number} alone gets {times:.2f} times the records that the fastest member can process, so it"
-            " falls behind wherever it is: the topic needs more partitions, or keys that spread its records"
+            " falls behind on every member: the topic needs more partitions, or keys that spread its records"
         )
 
     def __str__(self) -> str:
