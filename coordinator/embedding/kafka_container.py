@@ -134,8 +134,8 @@ class KafkaContainer:
     def with_advertised_host(self, host: str) -> Self:
         """Advertise this host name; containers and this machine must both be able to resolve it.
 
-        The default is ``TESTCONTAINERS_HOST_OVERRIDE`` if it is set, else the address by which this machine reaches
-        others. With ``127.0.0.1`` it listens on loopback only, which is enough if no container connects.
+        The default is ``TESTCONTAINERS_HOST_OVERRIDE`` if set, or else the address with which this machine reaches
+        other machines. With ``127.0.0.1`` it listens on loopback only, which is enough if no container connects.
         """
         self._advertised_host = host
         return self

@@ -22,7 +22,7 @@ class Subscribe:
 
 @dataclass(frozen=True, slots=True)
 class SubscribePattern:
-    """All partitions of topics with a match in their name (``subscribePattern``): a part, as in Spark."""
+    """All partitions of the topics whose names contain a match of the pattern (``subscribePattern``), as in Spark."""
 
     pattern: str
 

@@ -178,7 +178,7 @@ def assignor_named(name: str) -> Assignor:
         try:
             found = found()
         except TypeError as error:
-            raise OptionError("assignor", f"class {name} must be made without arguments: {error}") from error
+            raise OptionError("assignor", f"class {name} must take no arguments: {error}") from error
     if not callable(getattr(found, "assign", None)) or not isinstance(getattr(found, "name", None), str):
         raise OptionError(
             "assignor", f"{name} is not an Assignor: it needs a name (str) and assign(group) -> Assignment"

@@ -33,8 +33,8 @@ def test_what_a_kafka_refuses_is_told_in_a_sentence() -> None:
 
     with Coordinator({}).in_thread() as alone:
         alone.faults.answer("CreateTopics", error="POLICY_VIOLATION")
-        where = f"the Kafka at {alone.bootstrap_servers}"
-        with pytest.raises(RefusedError, match=rf"^{where} refuses: POLICY_VIOLATION: .*policy"):
+        where = f"the broker at {alone.bootstrap_servers}"
+        with pytest.raises(RefusedError, match=rf"^{where} refuses the request: POLICY_VIOLATION: .*policy"):
             asyncio.run(run(alone.bootstrap_servers))
 
 

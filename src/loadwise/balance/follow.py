@@ -55,7 +55,7 @@ class Follower:
         self._headroom = headroom_bytes or {}
 
     def run(self, steps: Sequence[Step]) -> None:
-        """Execute the batches; those that are complete already are passed over. Raises `SurpriseError`.
+        """Execute the batches; completed ones are skipped. Raises `SurpriseError`.
 
         Whatever ends it, reassignments that are under way are cancelled, and then the throttles are removed.
         """

@@ -23,7 +23,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A vertical line at a moment, with its words at the top."""
+    """A vertical line that marks a moment, with a label at the top."""
 
     x: float
     text: str

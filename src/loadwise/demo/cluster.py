@@ -110,7 +110,7 @@ class Cluster:
                 return question(admin)
             except BrokerResponseError as error:
                 raise RefusedError(
-                    f"the Kafka at {self.bootstrap_servers} refuses: {error.message}: {error.description}"
+                    f"the broker at {self.bootstrap_servers} refuses the request: {error.message}: {error.description}"
                 ) from error
             finally:
                 admin.close()
