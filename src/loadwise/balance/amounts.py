@@ -26,6 +26,11 @@ def duration(seconds: float) -> str:
     return f"{seconds / _MINUTE_S:.0f} min" if seconds < 2 * _HOUR_S else f"{seconds / _HOUR_S:.1f} h"
 
 
+def unit_of(resource: str) -> str:
+    """The unit of a resource."""
+    return "B" if resource == "disk" else "B/s"
+
+
 def relative_amount(plan: Plan, resource: int) -> Callable[[float], str]:
     """How `Limits.relative` is said of a resource: ``36%`` of capacity, or ``1.08`` times the mean."""
     return "{:.0%}".format if plan.limits.by_capacity[resource] else "{:.2f}".format

@@ -10,6 +10,10 @@ from functools import cached_property
 
 from loadwise.balance.errors import UnfitClusterError
 
+RESOURCES = ("bytes in", "bytes out", "disk")
+PEAKS = ("peak in", "peak out")
+"""Bytes in and out in the busiest hour."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
@@ -47,6 +51,10 @@ class Partition:
     """From producers; each replica writes them."""
     bytes_out_per_s: float
     """To consumers, from the leader. What followers fetch is not in it."""
+    peak_bytes_in_per_s: float | None = None
+    """From producers in the busiest hour of the cluster; None: as above."""
+    peak_bytes_out_per_s: float | None = None
+    """To consumers in that hour; None: as above."""
     in_sync: tuple[int, ...] | None = None
     """Broker ids of the in-sync replicas; None if all are."""
     is_reassigned: bool = False
@@ -80,6 +88,12 @@ class Cluster:
         _refuse_twice(f"partition {partition.name}" for partition in self.partitions)
         for partition in self.partitions:
             _check_replicas(partition, self.by_id)
+
+    @cached_property
+    def resources(self) -> tuple[str, ...]:
+        """The columns of loads: those of the busiest hour too, if a partition states them."""
+        peaks = (peak for each in self.partitions for peak in (each.peak_bytes_in_per_s, each.peak_bytes_out_per_s))
+        return RESOURCES if all(peak is None for peak in peaks) else (*RESOURCES, *PEAKS)
 
     @cached_property
     def by_id(self) -> Mapping[int, Broker]:
@@ -122,8 +136,11 @@ def _check_replicas(partition: Partition, brokers: Mapping[int, Broker]) -> None
 
 
 def _check_amounts(given: Capacity | Partition, name: str) -> None:
-    for amount in ("bytes_in_per_s", "bytes_out_per_s", "size_bytes", "disk_bytes"):
+    rates = ("bytes_in_per_s", "bytes_out_per_s")
+    for amount in (*rates, "size_bytes", "disk_bytes", *(f"peak_{rate}" for rate in rates)):
         value = getattr(given, amount, 0.0)
+        if value is None:
+            continue
         if not value >= 0 or (value == math.inf and isinstance(given, Partition)):
             raise UnfitClusterError(f"{amount} of {name} is {value}; expected a number of 0 or more")
 

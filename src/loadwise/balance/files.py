@@ -7,8 +7,9 @@
                      "size_bytes": 5e9, "bytes_in_per_s": 2e6, "bytes_out_per_s": 6e6}]}
 
 A rack, a capacity and each of its fields may be left out. A partition may have ``"in_sync": [1]`` if not all replicas
-are, and ``"is_reassigned": true`` while a reassignment is under way. Capacities alone are
-``{"1": {"disk_bytes": 5e11}}``.
+are, and ``"is_reassigned": true`` while a reassignment is under way. ``"peak_bytes_in_per_s": 9e6`` and
+``"peak_bytes_out_per_s": 2e7`` are its rates in the busiest hour of the cluster: the plan then evens out both.
+Capacities alone are ``{"1": {"disk_bytes": 5e11}}``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ _BROKER = ("id", "rack", "capacity")
 _CAPACITY = ("bytes_in_per_s", "bytes_out_per_s", "disk_bytes")
 _AMOUNTS = ("size_bytes", "bytes_in_per_s", "bytes_out_per_s")
 _PARTITION = ("topic", "partition", "replicas", "leader", *_AMOUNTS)
-_STATE = ("in_sync", "is_reassigned")
+_PEAKS = ("peak_bytes_in_per_s", "peak_bytes_out_per_s")
+_STATE = (*_PEAKS, "in_sync", "is_reassigned")
 _read = JsonFields(UnfitClusterError, largest=1e18)  # sums of amounts stay exact enough to compare
 
 
@@ -74,6 +76,7 @@ def _broker_fields(broker: Broker) -> dict[str, Any]:
 
 def _partition_fields(partition: Partition) -> dict[str, Any]:
     fields = {name: getattr(partition, name) for name in _PARTITION}
+    fields |= {name: peak for name in _PEAKS if (peak := getattr(partition, name)) is not None}
     if partition.out_of_sync:
         fields["in_sync"] = partition.in_sync
     return fields | ({"is_reassigned": True} if partition.is_reassigned else {})
@@ -112,6 +115,7 @@ def _partition(given: object, where: str) -> Partition:
         size_bytes=size_bytes,
         bytes_in_per_s=bytes_in_per_s,
         bytes_out_per_s=bytes_out_per_s,
+        **{name: _read.number(fields[name], f"{where}.{name}", least=0) for name in _PEAKS if name in fields},
         in_sync=None if in_sync is None else _ids(in_sync, f"{where}.in_sync"),
         is_reassigned=bool(reassigned),
     )

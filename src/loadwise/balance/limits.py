@@ -10,7 +10,7 @@ import numpy as np
 from loadwise.balance.bounds import BEYOND, Bounds
 from loadwise.balance.cluster import Cluster
 from loadwise.balance.errors import NoPlanError
-from loadwise.balance.rows import NONE, RESOURCES, ClusterRows, Floats, Mask
+from loadwise.balance.rows import DISK, NONE, ClusterRows, Floats, Mask
 from loadwise.counted import counted
 
 TOLERANCE = 0.1
@@ -55,7 +55,7 @@ class Limits:
         stated = np.where(rows.emptied[:, None], 0.0, rows.capacity)
         capacity = np.where(rows.excluded[:, None], np.inf, stated)
         total = load[~rows.excluded].sum(axis=0)
-        for resource, name in enumerate(RESOURCES):
+        for resource, name in enumerate(rows.resources):
             if capacity[:, resource].sum() < total[resource]:
                 raise NoPlanError(
                     f"the brokers' total capacity of {name} is {capacity[:, resource].sum():,.0f}, but the replicas"
@@ -65,15 +65,15 @@ class Limits:
         count = max(int((~rows.emptied & ~rows.excluded).sum()), 1)
         by_capacity: Mask = np.asarray(np.isfinite(stated[sharing]).all(axis=0))
         share = np.zeros_like(stated)
-        for resource in range(len(RESOURCES)):
+        for resource in range(len(rows.resources)):
             share[sharing, resource] = _share(stated[sharing, resource], total[resource])
         share = np.where(rows.emptied[:, None], 0.0, share)
         least, most = _relative(share[:, by_capacity], rows.emptied | rows.excluded)
         upper = np.where(by_capacity, share, share * np.maximum(most, 1.0)[:, None])
         least_share = np.where(by_capacity, share, share * np.minimum(least, 1.0)[:, None])
         filled = capacity.copy()
-        filled[:, 2] = np.where(rows.excluded, np.inf, np.maximum(headroom * stated[:, 2], load[:, 2]))
-        level = np.array([_level(stated[sharing, each], total[each]) for each in range(len(RESOURCES))])
+        filled[:, DISK] = np.where(rows.excluded, np.inf, np.maximum(headroom * stated[:, DISK], load[:, DISK]))
+        level = np.array([_level(stated[sharing, each], total[each]) for each in range(len(rows.resources))])
         return cls(
             mean=np.where(by_capacity, total / count, level),
             by_capacity=by_capacity,

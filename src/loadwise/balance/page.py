@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from html import escape
 
-from loadwise.balance.amounts import amount, relative_amount
+from loadwise.balance.amounts import amount, relative_amount, unit_of
 from loadwise.balance.plan import Plan
-from loadwise.balance.rows import RESOURCES
-from loadwise.balance.table import HEADS, MEANINGS, about, notes, rows, summary
+from loadwise.balance.table import MEANINGS, about, heads, notes, rows, summary
 from loadwise.report.bar_chart import BarChart
 from loadwise.report.page import definitions, document, table
 
 _LEAST_SLOT = 22
 """Narrower slots have no room for a broker's id."""
-_UNITS = ("B/s", "B/s", "B")
 
 _STYLE = """
 svg .before { fill: var(--rule); stroke: var(--soft); stroke-width: 0.5; }
@@ -32,10 +30,10 @@ def render(plan: Plan, footer: str) -> str:
         "<p>Each broker has a grey bar before the plan and a blue one after it. A bar that stays above the broker's"
         " share plus a tenth, the dashed line where all are equal, is red.</p>",
         '<div class="panels">',
-        *(_figure(plan, resource) for resource in range(len(RESOURCES))),
+        *(_figure(plan, resource) for resource in range(len(plan.cluster.resources))),
         "</div>",
         "<h2>In numbers</h2>",
-        table(HEADS, [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows(plan)]),
+        table(heads(plan), [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows(plan)]),
         definitions(MEANINGS),
         f"<footer>{escape(footer)}</footer>",
     ]
@@ -43,7 +41,7 @@ def render(plan: Plan, footer: str) -> str:
 
 
 def _figure(plan: Plan, resource: int) -> str:
-    name, say = RESOURCES[resource], relative_amount(plan, resource)
+    name, say = plan.cluster.resources[resource], relative_amount(plan, resource)
     before, after = (plan.limits.relative(load)[:, resource].max() for load in (plan.before, plan.after))
     of = "of its capacity" if plan.limits.by_capacity[resource] else "times the mean"
     told = f"busiest broker {say(before)} → {say(after)} {of}"
@@ -58,7 +56,7 @@ def _picture(plan: Plan, resource: int, label: str) -> str:
     equal = plan.limits.target[:, resource].min() == plan.limits.target[:, resource].max()
     target = float(plan.limits.target[0, resource]) if equal else None
     above = {broker.id for broker in plan.above(resource)}
-    unit = _UNITS[resource]
+    unit = unit_of(plan.cluster.resources[resource])
     chart = BarChart(len(before), max(*before, *after, target or 0.0))
     parts = chart.begin(label, lambda value: amount(value, unit))
     for index, broker in enumerate(plan.cluster.brokers):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from loadwise.balance.bounds import Bounds
-from loadwise.balance.rows import NONE, ClusterRows, Floats, Mask, Rows
+from loadwise.balance.rows import DISK, NONE, ClusterRows, Floats, Mask, Rows
 
 
 class Replicas(NamedTuple):
@@ -29,7 +29,7 @@ class Placement:
         self.replicas = rows.replicas.copy()
         self.follower = rows.follower / unit
         self.leader = rows.leader / unit
-        self.size = rows.follower[:, 2]
+        self.size = rows.follower[:, DISK]
         self.load = rows.load(rows.replicas) / unit
         self.rack = rows.rack
         self.emptied, self.excluded, self.closed, self.fixed = rows.emptied, rows.excluded, rows.closed, rows.fixed

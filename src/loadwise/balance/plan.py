@@ -16,7 +16,7 @@ from loadwise.balance.errors import NoPlanError
 from loadwise.balance.limits import Limits
 from loadwise.balance.placement import Placement
 from loadwise.balance.required import empty, repair
-from loadwise.balance.rows import NONE, RESOURCES, ClusterRows, Floats, Rows
+from loadwise.balance.rows import DISK, NONE, ClusterRows, Floats, Rows
 from loadwise.balance.scope import Scope, stays
 from loadwise.balance.stretch import placed
 
@@ -112,7 +112,7 @@ def plan(
     scheduled = batches(planned)
     if scheduled.blocked:
         possible = [cluster, _without(cluster, planned, scheduled.blocked)]
-        full = rows.load(rows.replicas)[:, 2] > headroom * rows.capacity[:, 2]
+        full = rows.load(rows.replicas)[:, DISK] > headroom * rows.capacity[:, DISK]
         with suppress(NoPlanError):
             beside = _searched(cluster, replace(rows, closed=rows.closed | full), limits, scope)
             possible.append(_without(cluster, beside, batches(beside).blocked))
@@ -158,10 +158,10 @@ def _check_emptied(cluster: Cluster, placement: Placement) -> None:
 def _check_capacity(cluster: Cluster, limits: Limits, placement: Placement) -> None:
     load = placement.load * limits.unit
     for broker, resource in zip(*np.nonzero(load > limits.capacity + LEAST * limits.unit), strict=True):
+        carried, most = load[broker, resource], limits.capacity[broker, resource]
         raise NoPlanError(
             f"no plan was found that keeps broker {cluster.brokers[broker].id} within its capacity of"
-            f" {RESOURCES[resource]}: {load[broker, resource]:,.0f} of {limits.capacity[broker, resource]:,.0f}; add"
-            " brokers, or state more capacity"
+            f" {cluster.resources[resource]}: {carried:,.0f} of {most:,.0f}; add brokers, or state more capacity"
         )
 
 

@@ -11,7 +11,7 @@ from loadwise.balance.amounts import amount, relative_amount
 from loadwise.balance.bounds import LEAST
 from loadwise.balance.cluster import Broker
 from loadwise.balance.plan import Plan
-from loadwise.balance.rows import NONE, RESOURCES, ClusterRows
+from loadwise.balance.rows import NONE, ClusterRows
 from loadwise.counted import counted
 
 _LISTED = 5
@@ -36,7 +36,7 @@ def stay_above(plan: Plan) -> Iterator[str]:
     """A sentence for each resource and reason for which brokers stay above their share plus a tenth."""
     after = plan.limits.relative(plan.after)
     row = {broker.id: index for index, broker in enumerate(plan.cluster.brokers)}
-    for resource in range(len(RESOURCES)):
+    for resource in range(len(plan.cluster.resources)):
         by_reason: dict[str, list[Broker]] = defaultdict(list)
         for broker in plan.above(resource):
             by_reason[_reason(plan, broker, resource)].append(broker)
@@ -48,15 +48,18 @@ def stay_above(plan: Plan) -> Iterator[str]:
 
 
 def _of(plan: Plan, resource: int) -> str:
-    return f"{'of the capacity' if plan.limits.by_capacity[resource] else 'times the mean'} of {RESOURCES[resource]}"
+    whole = "of the capacity" if plan.limits.by_capacity[resource] else "times the mean"
+    return f"{whole} of {plan.cluster.resources[resource]}"
 
 
 def rises(plan: Plan) -> Iterator[str]:
     """A sentence for each resource whose busiest broker gets busier, above its share plus a tenth."""
     before, after = (plan.limits.relative(load).max(axis=0) for load in (plan.before, plan.after))
-    better = [name for name, was, is_now in zip(RESOURCES, before, after, strict=True) if is_now < was - LEAST]
+    better = [
+        name for name, was, is_now in zip(plan.cluster.resources, before, after, strict=True) if is_now < was - LEAST
+    ]
     even_out = f"even out {_listed(better) or 'the cluster'}"
-    for resource, name in enumerate(RESOURCES):
+    for resource, name in enumerate(plan.cluster.resources):
         if after[resource] > before[resource] + LEAST and plan.above(resource):
             say = relative_amount(plan, resource)
             unit = _of(plan, resource).removesuffix(f" of {name}")
@@ -100,8 +103,9 @@ def capacities(plan: Plan) -> Iterator[str]:
     """What is presumed of capacities that are not stated."""
     rows = ClusterRows.of(plan.cluster, plan.scope)
     stated = np.isfinite(rows.capacity[~rows.emptied & ~rows.excluded])
-    none = [name for index, name in enumerate(RESOURCES) if not stated[:, index].any()]
-    some = [name for index, name in enumerate(RESOURCES) if stated[:, index].any() and not stated[:, index].all()]
+    by_name = list(zip(plan.cluster.resources, stated.T, strict=True))
+    none = [name for name, those in by_name if not those.any()]
+    some = [name for name, those in by_name if those.any() and not those.all()]
     if none and len(stated):
         yield f"No broker states a capacity of {_listed(none)}: all brokers count as equal; see --capacities."
     if some:
@@ -110,7 +114,7 @@ def capacities(plan: Plan) -> Iterator[str]:
     usable = int((~rows.excluded).sum())
     levels = [
         name
-        for resource, name in enumerate(RESOURCES)
+        for resource, name in enumerate(plan.cluster.resources)
         if not plan.limits.by_capacity[resource]
         and abs(plan.limits.mean[resource] * usable - totals[resource]) > LEAST * totals[resource]
     ]

@@ -8,17 +8,18 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from loadwise.balance.cluster import Cluster
+from loadwise.balance.cluster import RESOURCES, Cluster, Partition
 from loadwise.balance.scope import Scope, stays
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Rows: TypeAlias = npt.NDArray[np.intp]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
-RESOURCES = ("bytes in", "bytes out", "disk")
-"""The columns of loads."""
-
 _EVERYTHING = Scope()
+DISK = RESOURCES.index("disk")
+"""The column of bytes on disk."""
+_IN_AND_OUT = ((0, 1), (len(RESOURCES), len(RESOURCES) + 1))
+"""The columns of bytes in and out, on average and in the busiest hour."""
 NONE = -1
 """In place of a broker, where a partition has fewer replicas than others."""
 
@@ -27,6 +28,8 @@ NONE = -1
 class ClusterRows:
     """Where replicas are, and what each loads its broker with."""
 
+    resources: tuple[str, ...]
+    """The columns of loads."""
     replicas: Rows
     """Partitions by replicas: rows of brokers, the preferred leader first, then `NONE`."""
     follower: Floats
@@ -59,13 +62,13 @@ class ClusterRows:
         for index, each in enumerate(partitions):
             order = sorted(each.replicas, key=each.leader.__ne__) if stays(each) else each.replicas
             replicas[index, : len(order)] = [row[broker] for broker in order]
-        loads = np.array(
-            [(each.bytes_in_per_s, each.bytes_out_per_s, each.size_bytes) for each in partitions], np.float64
-        ).reshape(-1, len(RESOURCES))
-        follower, leader = loads.copy(), loads
-        follower[:, 1] = 0.0
+        resources = cluster.resources
+        loads = np.array([_loads(each)[: len(resources)] for each in partitions], np.float64)
+        follower, leader = loads.reshape(-1, len(resources)).copy(), loads.reshape(-1, len(resources))
         followers = (replicas != NONE).sum(axis=1) - 1
-        leader[:, 1] += followers * leader[:, 0]
+        for came, sent in _IN_AND_OUT[: 1 + (len(resources) > len(RESOURCES))]:
+            follower[:, sent] = 0.0
+            leader[:, sent] += followers * leader[:, came]
         racks: dict[str | int, int] = {}
         capacity = np.array(
             [
@@ -74,12 +77,14 @@ class ClusterRows:
             ],
             np.float64,
         )
+        capacity = np.concatenate([capacity, capacity[:, : len(resources) - len(RESOURCES)]], axis=1)
         least = follower.min(axis=0, initial=np.inf)
         ids = [broker.id for broker in cluster.brokers]
         emptied = ((capacity == 0.0) | (capacity < least)).any(axis=1) | np.isin(ids, list(scope.remove))
         excluded = np.isin(ids, list(scope.exclude_brokers))
         kept = scope.excluded_topics(cluster)
         return cls(
+            resources=resources,
             replicas=replicas,
             follower=follower,
             leader=leader,
@@ -129,3 +134,9 @@ class ClusterRows:
             follows = (column != NONE) & (column != leaders)
             np.add.at(total, column[follows], self.follower[follows])
         return total
+
+
+def _loads(partition: Partition) -> tuple[float, ...]:
+    mean = (partition.bytes_in_per_s, partition.bytes_out_per_s)
+    peaks = (partition.peak_bytes_in_per_s, partition.peak_bytes_out_per_s)
+    return (*mean, partition.size_bytes, *(a if peak is None else peak for a, peak in zip(mean, peaks, strict=True)))

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from loadwise.balance.amounts import amount, duration, relative_amount
+from loadwise.balance.amounts import amount, duration, relative_amount, unit_of
 from loadwise.balance.plan import Plan
 from loadwise.balance.remarks import capacities, left_out, racks, rises, stay_above, untouched
-from loadwise.balance.rows import RESOURCES
 from loadwise.counted import counted
 
 BATCH_HEADS = ("batch", "partitions", "leaders", "copied", "busiest broker", "time")
-HEADS = ("broker", "rack", "leaders", *RESOURCES)
 MEANINGS = (
     ("leaders", "Partitions that the broker leads, before and after the plan."),
     (
@@ -21,12 +19,18 @@ MEANINGS = (
     ),
     ("bytes out", "What its leaders send to consumers and followers, as a part of capacity or a multiple of the mean."),
     ("disk", "The sizes of its replicas, as a part of capacity or a multiple of the mean."),
+    ("peak in, out", "Bytes in and out in the busiest hour, if the CLUSTER file states them."),
 )
+
+
+def heads(plan: Plan) -> tuple[str, ...]:
+    """The heads of the columns of `rows`."""
+    return ("broker", "rack", "leaders", *plan.cluster.resources)
 
 
 def rows(plan: Plan) -> Iterator[list[str]]:
     """A row for each broker, and one for the mean."""
-    told = [relative_amount(plan, resource) for resource in range(len(RESOURCES))]
+    told = [relative_amount(plan, resource) for resource in range(len(plan.cluster.resources))]
     before, after = plan.limits.relative(plan.before), plan.limits.relative(plan.after)
     led_before = Counter(each.leader for each in plan.cluster.partitions)
     led_after = Counter(each.leader for each in plan.planned.partitions)
@@ -34,8 +38,8 @@ def rows(plan: Plan) -> Iterator[list[str]]:
         loads = (f"{say(a)} → {say(b)}" for say, a, b in zip(told, before[index], after[index], strict=True))
         leaders = f"{led_before[broker.id]} → {led_after[broker.id]}"
         yield [str(broker.id), broker.rack or "-", leaders, *loads]
-    mean_in, mean_out, disk = plan.limits.mean
-    yield ["mean", "", "", amount(mean_in, "B/s"), amount(mean_out, "B/s"), amount(disk)]
+    means = zip(plan.limits.mean, plan.cluster.resources, strict=True)
+    yield ["mean", "", "", *(amount(mean, unit_of(resource)) for mean, resource in means)]
 
 
 def batch_rows(plan: Plan, throttle_bytes_per_s: float | None) -> Iterator[list[str]]:

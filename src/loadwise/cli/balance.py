@@ -25,7 +25,7 @@ from loadwise.balance.kafka_files import (
 )
 from loadwise.balance.page import render
 from loadwise.balance.plan import plan as plan_of
-from loadwise.balance.table import BATCH_HEADS, HEADS, about, batch_rows, notes, rows, summary
+from loadwise.balance.table import BATCH_HEADS, about, batch_rows, heads, notes, rows, summary
 from loadwise.cli.balance_options import DESCRIPTION, EPILOG, add_options, scope_of
 from loadwise.cli.progress import waiting
 from loadwise.cli.tables import aligned
@@ -162,7 +162,7 @@ def _planned(cluster: Cluster, options: argparse.Namespace) -> Plan:
 
 
 def _report(plan: Plan, options: argparse.Namespace) -> list[str]:
-    lines = [about(plan), "", *aligned([HEADS, *rows(plan)]), "", summary(plan), *notes(plan)]
+    lines = [about(plan), "", *aligned([heads(plan), *rows(plan)]), "", summary(plan), *notes(plan)]
     if plan.schedule.batches:
         lines += ["", *_shortened([BATCH_HEADS, *batch_rows(plan, options.throttle)])]
         if options.throttle is None:
@@ -219,7 +219,8 @@ def _write(folder: Path, plan: Plan) -> None:
 
 
 def _as_json(plan: Plan, throttle: float | None) -> dict[str, Any]:
-    fields = ("bytes_in_per_s", "bytes_out_per_s", "disk_bytes")
+    names = ("bytes_in_per_s", "bytes_out_per_s", "disk_bytes", "peak_bytes_in_per_s", "peak_bytes_out_per_s")
+    fields = names[: len(plan.cluster.resources)]
     return {
         "brokers": [
             {
