@@ -80,6 +80,7 @@ class ClusterTransactions(Feature):
         """Load the ids, and write the markers that are missing."""
         self.ids.load(state.of(Transaction))
         self._ending.clear()
+        self._ready.clear()
         for markers in self.ids.unfinished:
             whole(self._written(markers))
 

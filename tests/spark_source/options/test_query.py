@@ -226,7 +226,7 @@ class Nameless:
         ("no.such.module.Mine", "cannot import 'no.such.module'"),
         ("collections.Mine", "module 'collections' has no 'Mine'"),
         ("collections.OrderedDict", "not an Assignor"),
-        (f"{__name__}.Picky", "without arguments"),
+        (f"{__name__}.Picky", "must take no arguments"),
         (f"{__name__}.Nameless", "it needs a name (str)"),
     ],
 )
