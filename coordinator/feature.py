@@ -70,6 +70,14 @@ class Feature:
     def expire(self, now_ms: int) -> None:
         """Complete everything that is due."""
 
+    @property
+    def has_unfinished(self) -> bool:
+        """Return whether `go_on` has something to do."""
+        return False
+
+    def go_on(self) -> None:
+        """Continue long work for a while, whatever the clock says."""
+
     def take_answers(self, now_ms: int) -> Iterable[Answer]:  # noqa: ARG002
         """Return the answers to calls whose outcome was `LATER`, as far as they are ready."""
         return ()
@@ -109,6 +117,7 @@ class Features:
         self._all = {kind: kind(cluster) for kind in self.kinds}
         self.answering = self._with("take_answers")
         self.expiring = self._with("expire")
+        self.working = self._with("go_on")
         self.watching_logs = self._with("log_changed")
 
     def __iter__(self) -> Iterator[Feature]:

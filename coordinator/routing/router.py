@@ -102,19 +102,23 @@ class Router:
     @property
     def has_unfinished(self) -> bool:
         """Return whether `go_on` has something to do."""
-        return bool(self._unfinished) or self.cluster.groups.has_unfinished
+        features = self.cluster.features.working
+        return bool(self._unfinished) or self.cluster.groups.has_unfinished or any(f.has_unfinished for f in features)
 
     def begin(self, call: Call, turns: Turns[Outcome]) -> None:
         """Begin a long call in a later turn."""
         self._unfinished[call.token] = (call, turns)
 
     def go_on(self, now_ms: int) -> list[Answer]:
-        """Continue one long call and the work of one group, each for a while."""
+        """Continue one long call, the work of one group and that of features, each for a while."""
         cluster = self.cluster
         cluster.now_ms = now_ms
         answers: list[Answer] = []
         if cluster.groups.has_unfinished:
             cluster.outbox += cluster.groups.go_on()
+        for feature in cluster.features.working:
+            if feature.has_unfinished:
+                feature.go_on()
         if self._unfinished:
             call, turns = self._unfinished.pop(next(iter(self._unfinished)))
             answers = self._continue(call, turns, turns)

@@ -90,20 +90,33 @@ class ClusterTransactions(Feature):
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """Return when the next transaction times out, or id expires; now while markers are to be written."""
-        return self._cluster.now_ms if self._ending else self.ids.next_deadline_ms
+        """Return when the next transaction times out, or id expires."""
+        return self.ids.next_deadline_ms
 
     def expire(self, now_ms: int) -> None:
-        """Abort the transactions that took too long, and write some of the markers of those that end."""
-        self._ending.extend(_Ending(self._written(markers)) for markers in self.ids.expire(now_ms))
-        if self._ending:
-            ending = self._ending[0]
+        """Abort the transactions that took too long."""
+        for markers in self.ids.expire(now_ms):
+            turns = self._written(markers)
             try:
-                advance(ending.turns)
+                advance(turns)
             except StopIteration:
-                self._ending.popleft()
-                if ending.answer is not None:
-                    self._ready.append(ending.answer)
+                continue
+            self._ending.append(_Ending(turns))
+
+    @property
+    def has_unfinished(self) -> bool:
+        """Return whether markers of transactions that end are to be written."""
+        return bool(self._ending)
+
+    def go_on(self) -> None:
+        """Write some of the markers of the transaction that began to end first."""
+        ending = self._ending[0]
+        try:
+            advance(ending.turns)
+        except StopIteration:
+            self._ending.popleft()
+            if ending.answer is not None:
+                self._ready.append(ending.answer)
 
     def take_answers(self, now_ms: int) -> Iterable[Answer]:  # noqa: ARG002
         """Return the answers to calls whose transactions have ended."""

@@ -262,6 +262,26 @@ async def test_a_transaction_ends_though_its_producer_has_disconnected(
     assert states <= {"Ongoing", "PrepareCommit", "CompleteCommit"}
 
 
+async def test_a_large_transaction_ends_though_the_clock_is_frozen_meanwhile(
+    coordinator: Coordinator, peer: Peer, other: Peer
+) -> None:
+    producer = await peer.ask(
+        "InitProducerId", 4, transactional_id="x", transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
+    )
+    its = {"transactional_id": "x", "producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
+    old = {f"v3_and_below_{name}": value for name, value in its.items()}
+    topics = [{"name": name, "partitions": [0]} for name in TOPICS]
+    await peer.ask("AddPartitionsToTxn", 3, v3_and_below_topics=topics, **old)
+    peer.send(client_request("EndTxn", 3, committed=True, **its))
+    state = ""
+    while state != "PrepareCommit":
+        (row,) = (await other.ask("DescribeTransactions", 0, transactional_ids=["x"])).transaction_states
+        state = row.transaction_state
+    coordinator.clock.freeze()
+    answer = await peer.read(client_response(client_request("EndTxn", 3, committed=True, **its)), 3)
+    assert answer.error_code == 0
+
+
 async def test_it_is_counted(
     coordinator: Coordinator, peer: Peer, other: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
