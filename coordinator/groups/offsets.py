@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
+from loadwise.coordinator.groups.partitions import CommittedOffset, Partition, size_bytes_of
 from loadwise.coordinator.groups.records import OffsetRecord, OffsetTombstone
 
 MAX_METADATA_CHARACTERS = 4096
 """Maximum length of the text of an offset (offset.metadata.max.bytes), in Java characters."""
-
-_OVERHEAD_BYTES = 100
 
 
 def is_too_long(metadata: str) -> bool:
@@ -27,7 +25,7 @@ class Offsets:
 
     def size_with(self, more: Mapping[Partition, CommittedOffset]) -> int:
         """Return the approximate bytes of all offsets with some more; replaced ones count twice."""
-        return self._size_bytes + sum(_size_bytes(partition, committed) for partition, committed in more.items())
+        return self._size_bytes + sum(size_bytes_of(partition, committed) for partition, committed in more.items())
 
     def of(self, group_id: str) -> Mapping[Partition, CommittedOffset]:
         """Return all committed offsets of a group; empty if it has none."""
@@ -47,9 +45,9 @@ class Offsets:
             group = self._groups.setdefault(record.group_id, {})
             replaced = group.get(partition)
             group[partition] = committed
-            self._size_bytes += _size_bytes(partition, committed)
+            self._size_bytes += size_bytes_of(partition, committed)
             if replaced is not None:
-                self._size_bytes -= _size_bytes(partition, replaced)
+                self._size_bytes -= size_bytes_of(partition, replaced)
         else:
             group = self._groups.get(record.group_id, {})
             self._drop(group, partition)
@@ -65,8 +63,4 @@ class Offsets:
     def _drop(self, group: dict[Partition, CommittedOffset], partition: Partition) -> None:
         committed = group.pop(partition, None)
         if committed is not None:
-            self._size_bytes -= _size_bytes(partition, committed)
-
-
-def _size_bytes(partition: Partition, committed: CommittedOffset) -> int:
-    return _OVERHEAD_BYTES + len(partition.topic) + len(committed.metadata)
+            self._size_bytes -= size_bytes_of(partition, committed)

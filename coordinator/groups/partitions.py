@@ -25,3 +25,11 @@ class CommittedOffset(NamedTuple):
     """When it was committed, by the coordinator's clock."""
     expires_ms: int | None = None
     """When it expires by its client's retention time (OffsetCommit v2 to v4); None: by the broker's setting."""
+
+
+_OVERHEAD_BYTES = 100
+
+
+def size_bytes_of(partition: Partition, committed: CommittedOffset | None) -> int:
+    """Return the approximate bytes of an offset in memory; None is one whose text is dropped."""
+    return _OVERHEAD_BYTES + len(partition.topic) + (0 if committed is None else len(committed.metadata))

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import count
 from typing import NamedTuple
 
-from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
+from loadwise.coordinator.groups.partitions import CommittedOffset, Partition, size_bytes_of
 from loadwise.coordinator.groups.records import PendingOffsetRecord, PendingOffsetTombstone
 
 
@@ -28,24 +28,23 @@ class PendingOffsets:
     def __init__(self) -> None:
         self._by_producer: dict[int, dict[str, dict[Partition, PendingOffset]]] = {}
         self._orders = count()
+        self.size_bytes = 0
+        """Approximate bytes of all pending offsets."""
 
     def apply(self, record: PendingOffsetRecord | PendingOffsetTombstone) -> None:
         """Apply a new or replayed record."""
         partition = Partition(record.topic, record.partition)
         groups = self._by_producer.setdefault(record.producer_id, {})
         offsets = groups.setdefault(record.group_id, {})
+        self._drop(offsets, partition)
         if isinstance(record, PendingOffsetRecord):
             offsets[partition] = PendingOffset(next(self._orders), record.committed)
+            self.size_bytes += size_bytes_of(partition, record.committed)
             return
-        offsets.pop(partition, None)
         if not offsets:
             del groups[record.group_id]
         if not groups:
             del self._by_producer[record.producer_id]
-
-    def __len__(self) -> int:
-        """Return the number of pending offsets. O(groups with such offsets)."""
-        return sum(len(offsets) for groups in self._by_producer.values() for offsets in groups.values())
 
     def of(self, group_id: str) -> set[Partition]:
         """Return the partitions of a group with offsets in open transactions."""
@@ -82,7 +81,14 @@ class PendingOffsets:
     def forget(self, group_id: str) -> None:
         """Drop the pending offsets of a deleted group."""
         for groups in self._by_producer.values():
-            groups.pop(group_id, None)
+            offsets = groups.pop(group_id, {})
+            for partition in list(offsets):
+                self._drop(offsets, partition)
+
+    def _drop(self, offsets: dict[Partition, PendingOffset], partition: Partition) -> None:
+        pending = offsets.pop(partition, None)
+        if pending is not None:
+            self.size_bytes -= size_bytes_of(partition, pending.committed)
 
     def of_producer(self, producer_id: int, group_id: str) -> Mapping[Partition, PendingOffset]:
         """Return a producer's pending offsets of a group."""

@@ -7,7 +7,6 @@ from collections.abc import Collection, Container, Mapping
 from loadwise.coordinator.cluster.brokers import coordinator_partition
 from loadwise.coordinator.groups.events import Committer
 from loadwise.coordinator.groups.group import Group
-from loadwise.coordinator.groups.offsets import MAX_METADATA_CHARACTERS
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.records import (
     OffsetRecord,
@@ -27,8 +26,8 @@ def commit(store: GroupStore, group_id: str, who: Committer, offsets: Mapping[Pa
     """
     group = store.groups.get(group_id)
     is_one_too_many = group is None and len(store.groups) >= store.limits.max_groups
-    pending_bytes = len(store.pending_offsets) * MAX_METADATA_CHARACTERS
-    if is_one_too_many or store.offsets.size_with(offsets) + pending_bytes > store.limits.max_offset_bytes:
+    size_bytes = store.offsets.size_with(offsets) + store.pending_offsets.size_bytes
+    if is_one_too_many or size_bytes > store.limits.max_offset_bytes:
         return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     if group is None:
         if who.generation >= 0:

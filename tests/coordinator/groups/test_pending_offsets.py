@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from commits import commit
+from hypothesis import given
+from hypothesis import strategies as st
 
 from loadwise.coordinator.cluster.brokers import coordinator_partition
 from loadwise.coordinator.groups.events import Committer
 from loadwise.coordinator.groups.limits import GroupLimits
-from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
+from loadwise.coordinator.groups.partitions import CommittedOffset, Partition, size_bytes_of
 from loadwise.coordinator.groups.pending_offsets import PendingOffsets
 from loadwise.coordinator.groups.records import PendingOffsetRecord, PendingOffsetTombstone
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.turns import whole
+from loadwise.protocol.error_codes import ErrorCode
 
 A, B = Partition("t", 0), Partition("t", 1)
 
@@ -41,15 +46,15 @@ def test_the_end_of_one_offset_leaves_the_others() -> None:
     pending = PendingOffsets()
     for place in ((1, "g", A), (1, "g", B), (1, "h", A), (2, "g", A)):
         pending.apply(written(*place, 5))
-    assert (len(pending), pending.of("g"), pending.group_ids(1)) == (4, {A, B}, {"g", "h"})
+    assert (pending.of("g"), pending.group_ids(1)) == ({A, B}, {"g", "h"})
     pending.apply(ended(1, "g", A))
     assert held(pending, 1, "g") == {B: CommittedOffset(5, -1, "")}
-    assert (len(pending), pending.of("g"), pending.group_ids(1)) == (3, {A, B}, {"g", "h"})
+    assert (pending.of("g"), pending.group_ids(1)) == ({A, B}, {"g", "h"})
     pending.apply(ended(1, "g", B))
-    assert (len(pending), pending.of("g"), pending.group_ids(1)) == (2, {A}, {"h"})
+    assert (pending.of("g"), pending.group_ids(1)) == ({A}, {"h"})
     pending.apply(ended(1, "h", A))
     pending.apply(ended(2, "g", A))
-    assert (len(pending), pending.of("g"), pending.group_ids(1), pending.group_ids(2)) == (0, set(), set(), set())
+    assert (pending.of("g"), pending.group_ids(1), pending.group_ids(2)) == (set(), set(), set())
 
 
 def test_a_later_commit_takes_the_place_of_those_that_wait() -> None:
@@ -98,3 +103,40 @@ def test_an_offset_that_is_deleted_while_its_transaction_ends_does_not_come_back
     groups.forget_offsets("g", [A, B])
     whole(ending)
     assert groups.offsets.of("g") == {}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["stage", "supersede", "end", "delete group"]),
+            st.integers(1, 2), st.sampled_from("gh"), st.sampled_from([A, B]), st.integers(0, 40),
+        )
+    )
+)  # fmt: skip
+def test_their_bytes_are_counted(steps: list[tuple[str, int, str, Partition, int]]) -> None:
+    pending = PendingOffsets()
+    for what, producer_id, group_id, partition, length in steps:
+        its = {
+            "group_id": group_id,
+            "producer_id": producer_id,
+            "topic": partition.topic,
+            "partition": partition.number,
+        }
+        if what == "delete group":
+            pending.forget(group_id)
+        elif what == "end":
+            pending.apply(PendingOffsetTombstone(**its))
+        else:
+            staged = None if what == "supersede" else CommittedOffset(5, -1, "m" * length)
+            pending.apply(PendingOffsetRecord(**its, committed=staged))
+        every = [held(pending, *of) for of in itertools.product((1, 2), "gh")]
+        assert pending.size_bytes == sum(size_bytes_of(*each) for of in every for each in of.items())
+
+
+def test_staged_offsets_are_limited_by_their_bytes_and_not_by_what_they_could_have() -> None:
+    groups = Groups(GroupLimits(max_offset_bytes=100_000))
+    many = {Partition("t", number): CommittedOffset(5, -1, "") for number in range(900)}
+    assert commit(groups, "g", Committer(producer_id=1), many) is ErrorCode.NONE
+    assert commit(groups, "h", Committer(), {A: CommittedOffset(5, -1, "")}) is ErrorCode.NONE
+    more = {Partition("t", number): CommittedOffset(5, -1, "") for number in range(900, 1900)}
+    assert commit(groups, "g", Committer(producer_id=1), more) is ErrorCode.INVALID_COMMIT_OFFSET_SIZE
