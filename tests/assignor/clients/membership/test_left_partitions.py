@@ -41,6 +41,8 @@ class Group:
         """What nobody else can own at this moment."""
         self.asked, self.stale = {}, {}
         """The newest commit of each partition, and the newest that is older than another member's ownership."""
+        self.between = {}
+        """The newest commit of each partition between the answer to the join and the new assignment."""
         self.sent, self.stolen, self._running = {}, [], []
         self.fake = SimpleNamespace(
             _send_offset_commit_request=self._commit,
@@ -84,17 +86,19 @@ def test_commits_of_what_was_left_go_out_until_the_join_is_answered_and_once_it_
         commits.leave(group.mine, 60.0)
         yield
         group.fake._generation, group.fake.state = object(), MemberState.REBALANCING
-        left, group.mine = group.mine, set()
+        left, group.mine, group.between = group.mine, set(), {}
         yield
         group.fake.state = MemberState.STABLE
         group.mine = set(given_back)
         commits.own(given_back, back=unbroken)
+        group.asked |= {each: at for each, at in group.between.items() if unbroken and each in left & given_back}
         moved = left - given_back if unbroken else left
         group.stale |= {each: at for each, at in group.asked.items() if each in moved}
 
     for number, (step, places) in enumerate(steps):
         if step == "commit":
             group.asked |= dict.fromkeys(places & group.mine, number)
+            group.between |= dict.fromkeys(places - group.mine, number)
             commits.put({each: OffsetAndMetadata(number, "", -1) for each in places})
         elif step == "turn":
             group.turn()
