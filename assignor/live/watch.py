@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from loadwise.assignor.live.events import Asked, Assigned, Event, Joined, PriorE
 from loadwise.assignor.live.judgement import Judgement, compare, judge, overfull
 from loadwise.assignor.live.knowledge import GroupKnowledge
 from loadwise.assignor.live.payback import Payback
+from loadwise.assignor.live.reading import Position
 from loadwise.assignor.live.restraint import Refusal, Restraint, gained
 from loadwise.assignor.live.scaling import MembersMissing, MembersWanted, members_missing
 from loadwise.assignor.live.settings import LiveSettings
@@ -58,6 +60,14 @@ class GroupWatch:
         self._held = False  # whether most members fall behind
         self._members_wanted = MembersWanted(self.tuning.scaling)
         self._members_missing = MembersMissing(self.tuning.scaling)
+
+    def read(self, positions: Mapping[tuple[str, int], Position], now_ms: int) -> None:
+        """Take in a reading of all readable partitions; `decide` judges it. O(P)."""
+        self.knowledge.read(positions, now_ms)
+
+    def measured(self, member: str, per_s: float, now_ms: int) -> None:
+        """Take in a member's measurement of the records that it processes in a busy second; 0 for none."""
+        self.knowledge.measured(member, per_s, now_ms)
 
     def handle(self, event: Event) -> Decision | None:
         """Take in an event; return the decision after a reading or an assignment."""

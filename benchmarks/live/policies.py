@@ -123,7 +123,7 @@ class Live(Policy):
     def measured(self, member: str, per_s: float, each_s: Mapping[str, float], now_s: int) -> None:
         """Take it for the member's capacity, and for what records cost."""
         self.watch.knowledge.took(member, each_s, now_s * 1000)
-        self.watch.knowledge.measured(member, per_s, now_s * 1000)
+        self.watch.measured(member, per_s, now_s * 1000)
 
     def read(self, reading: Reading, now_s: int) -> bool:
         """Take a reading, and decide."""

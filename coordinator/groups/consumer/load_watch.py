@@ -54,7 +54,7 @@ class LoadWatch:
             watch.handle(PriorEnds(at_ms=at_ms, ends=self._loads.ends_before(topics, at_ms)))
         elif now_ms - watch.knowledge.read_at_ms < _FRESH_MS:
             return
-        watch.knowledge.read(self._loads.positions(self._group_id, topics, now_ms), now_ms)
+        watch.read(self._loads.positions(self._group_id, topics, now_ms), now_ms)
 
     def demand(self) -> dict[str, Floats]:
         """Return each topic's demand by partition in records/s, NaN if unknown."""

@@ -26,7 +26,7 @@ def watched(readings: Sequence[GroupReading], *, from_beginning: bool) -> GroupW
         if owners != owned_by(reading):
             owners = owned_by(reading)
             watch.handle(Assigned(at_ms=at_ms, target=assignment(reading), generation=0, duration_ms=0))
-        watch.knowledge.read(positions(reading, from_beginning=from_beginning), at_ms)
+        watch.read(positions(reading, from_beginning=from_beginning), at_ms)
     return watch
 
 
