@@ -43,6 +43,14 @@ class _Ending:
     answer: Answer | None = None
     """For the client that waits for the end; None without one."""
 
+    def is_over_after_a_turn(self) -> bool:
+        """Write markers for one turn; return whether these were the last."""
+        try:
+            advance(self.turns)
+        except StopIteration:
+            return True
+        return False
+
 
 class ClusterTransactions(Feature):
     """The transactional ids of a cluster, in its partitions and groups."""
@@ -95,13 +103,8 @@ class ClusterTransactions(Feature):
 
     def expire(self, now_ms: int) -> None:
         """Abort the transactions that took too long."""
-        for markers in self.ids.expire(now_ms):
-            turns = self._written(markers)
-            try:
-                advance(turns)
-            except StopIteration:
-                continue
-            self._ending.append(_Ending(turns))
+        every = (_Ending(self._written(markers)) for markers in self.ids.expire(now_ms))
+        self._ending.extend(ending for ending in every if not ending.is_over_after_a_turn())
 
     @property
     def has_unfinished(self) -> bool:
@@ -111,9 +114,7 @@ class ClusterTransactions(Feature):
     def go_on(self) -> None:
         """Write some of the markers of the transaction that began to end first."""
         ending = self._ending[0]
-        try:
-            advance(ending.turns)
-        except StopIteration:
+        if ending.is_over_after_a_turn():
             self._ending.popleft()
             if ending.answer is not None:
                 self._ready.append(ending.answer)
@@ -146,13 +147,10 @@ class ClusterTransactions(Feature):
 
     def ended(self, call: Call, markers: Markers | None, response: S) -> S | Later:
         """Write the markers that end a transaction; the response follows once all of them are written."""
-        ending = _Ending(self._written(markers), Answer(call, response)) if markers is not None else None
-        try:
-            if ending is not None:
-                advance(ending.turns)
-        except StopIteration:
+        if markers is None:
             return response
-        if ending is None:
+        ending = _Ending(self._written(markers), Answer(call, response))
+        if ending.is_over_after_a_turn():
             return response
         self._ending.append(ending)
         return Later()
