@@ -218,23 +218,33 @@ async def test_no_deletion_of_topics_beside_many_groups_stops_the_loop(
     assert work.most < MOST
 
 
+async def producer_of(peer: Peer) -> dict[str, Any]:
+    """A transactional producer, as requests name it."""
+    producer = await peer.ask(
+        "InitProducerId", 4, transactional_id="x", transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
+    )
+    return {"transactional_id": "x", "producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
+
+
+async def add_all(peer: Peer, its: dict[str, Any]) -> None:
+    """Let a producer write to all topics in its transaction."""
+    old = {f"v3_and_below_{name}": value for name, value in its.items()}
+    topics = [{"name": name, "partitions": [0]} for name in TOPICS]
+    await peer.ask("AddPartitionsToTxn", 3, v3_and_below_topics=topics, **old)
+
+
 @pytest.mark.parametrize("has_staged", [False, True], ids=["partitions", "offsets"])
 async def test_no_end_of_a_transaction_stops_the_loop(
     has_staged: bool, coordinator: Coordinator, peer: Peer, other: Peer
 ) -> None:
     watched = Watched(peer, other)
-    producer = await peer.ask(
-        "InitProducerId", 4, transactional_id="x", transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
-    )
-    its = {"transactional_id": "x", "producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
+    its = await producer_of(peer)
     if has_staged:
         topics = [{"name": name, "partitions": [{"partition_index": 0, "committed_offset": 1}]} for name in TOPICS]
         assert (await peer.ask("AddOffsetsToTxn", 3, group_id="g", **its)).error_code == 0
         await peer.ask("TxnOffsetCommit", 3, group_id="g", generation_id=-1, member_id="", topics=topics, **its)
     else:
-        old = {f"v3_and_below_{name}": value for name, value in its.items()}
-        topics = [{"name": name, "partitions": [0]} for name in TOPICS]
-        await peer.ask("AddPartitionsToTxn", 3, v3_and_below_topics=topics, **old)
+        await add_all(peer, its)
     assert (await watched.ask("end", "EndTxn", 3, committed=True, **its)).error_code == 0
     assert watched.most["end"] < MOST
     assert (await peer.ask("EndTxn", 3, committed=True, **its)).error_code == 0, "it is complete"
@@ -246,13 +256,8 @@ async def test_no_end_of_a_transaction_stops_the_loop(
 async def test_a_transaction_ends_though_its_producer_has_disconnected(
     coordinator: Coordinator, peer: Peer, other: Peer
 ) -> None:
-    producer = await peer.ask(
-        "InitProducerId", 4, transactional_id="x", transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
-    )
-    its = {"transactional_id": "x", "producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
-    old = {f"v3_and_below_{name}": value for name, value in its.items()}
-    topics = [{"name": name, "partitions": [0]} for name in TOPICS]
-    await peer.ask("AddPartitionsToTxn", 3, v3_and_below_topics=topics, **old)
+    its = await producer_of(peer)
+    await add_all(peer, its)
     peer.send(client_request("EndTxn", 3, committed=True, **its))
     await peer.close()
     states = set()
@@ -265,13 +270,8 @@ async def test_a_transaction_ends_though_its_producer_has_disconnected(
 async def test_a_large_transaction_ends_though_the_clock_is_frozen_meanwhile(
     coordinator: Coordinator, peer: Peer, other: Peer
 ) -> None:
-    producer = await peer.ask(
-        "InitProducerId", 4, transactional_id="x", transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
-    )
-    its = {"transactional_id": "x", "producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
-    old = {f"v3_and_below_{name}": value for name, value in its.items()}
-    topics = [{"name": name, "partitions": [0]} for name in TOPICS]
-    await peer.ask("AddPartitionsToTxn", 3, v3_and_below_topics=topics, **old)
+    its = await producer_of(peer)
+    await add_all(peer, its)
     peer.send(client_request("EndTxn", 3, committed=True, **its))
     state = ""
     while state != "PrepareCommit":
