@@ -85,7 +85,7 @@ class Shares:
 
     def known(self, key: ShareKey) -> SharePartition | None:
         """Return a loaded partition; None if it was not fetched from its leader, or was deleted."""
-        led = self._partitions[key.group_id].get(key) if key.group_id in self._partitions else None
+        led = self._partitions.get(key.group_id, {}).get(key)
         if led is None:
             return None
         topic = self._topics.get_by_id(key.topic_id)
